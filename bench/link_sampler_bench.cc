@@ -83,10 +83,11 @@ void measure(int ports, bool kernels) {
   const int64_t begin = cpu_ns();
   links::SampleLines lines(folder->path());
   const int64_t found = cpu_ns();
-  lines.sample(0, true, true);
+  lines.sample(0, links::Pace::kTenMinutes, true);
   const int64_t start = cpu_ns();
   for (int second = 1; second <= kSeconds; ++second)
-    lines.sample(second * 1000, second % 10 == 0, second % 10 == 0);
+    lines.sample(second * 1000, second % 10 == 0 ? links::Pace::kTenSeconds : links::Pace::kSecond,
+                 second % 10 == 0);
   const double each = static_cast<double>(cpu_ns() - start) / kSeconds;
   std::printf("%-28s %d ports, %zu files: %.0f us a second, %.3f %% of a core; found in %.1f ms\n",
               kernels ? "the kernel's files, kept open" : "plain files, opened anew", ports, files,

@@ -14,6 +14,7 @@
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "verdict/gpu_evidence.h"
 #include "verdict/transfers.h"
 
 namespace lockstep::verdict {
@@ -65,6 +66,7 @@ class Joining {
     for (Finding& finding : findings_)
       if (is_about_transfers(finding)) explain(finding, hosts);
     add_possible(hosts);
+    add_gpu_evidence(hosts, evidence_, findings_);
   }
 
  private:
@@ -298,7 +300,8 @@ std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
   for (const HostSamples& host : hosts) {
     devices += host.watched;
     unreadable += host.unreadable;
-    for (const LinkTrouble& trouble : host.troubles) troubled.emplace(host.host, trouble.device);
+    for (const auto* const troubles : {&host.troubles, &host.gpu_troubles})
+      for (const LinkTrouble& trouble : *troubles) troubled.emplace(host.host, trouble.device);
     full += host.is_full;
     first = first == 0 ? host.first_ns : std::min(first, host.first_ns);
     last = std::max(last, host.last_ns);

@@ -125,5 +125,26 @@ TEST_F(LinkCounters, OfTheLaunchersOfAHostOneSamples) {
   EXPECT_TRUE(exists("t.db"));
 }
 
+// NVML as a library of ours: a GPU falls off the bus and another is slowed down while the job runs.
+TEST_F(LinkCounters, WhatHappensToGpusMeanwhileIsFound) {
+  write_file(path("nvml"), "");
+  const std::string happens =
+      "echo 'xid 1 79' > nvml; echo 'answer nvmlDeviceGetCurrentClocksThrottleReasons 2 64' >> nvml; "
+      "for i in $(seq 400); do grep -qs ' gpu .* xid_79' \"$LOCKSTEP_DIR\"/links.*.log && break; sleep 0.05; done";
+  Argv words = traced(happens);
+  words.erase(std::find(words.begin(), words.end(), "--sysfs-root"),
+              std::find(words.begin(), words.end(), "-o"));
+  const Finished finished = do_here(
+      words, {{"LOCKSTEP_NVML", LOCKSTEP_LIB_DIR "/libfake-nvml.so"}, {"LOCKSTEP_FAKE_NVML", path("nvml")}});
+  ASSERT_EQ(finished.code, 0) << finished;
+  for (const char* const of : {"run", "t.db"}) {
+    const Finished diagnosed = do_here(lockstep({"diagnose", of}));
+    EXPECT_EQ(diagnosed.code, 1) << diagnosed;
+    EXPECT_TRUE(has(diagnosed.out, "0000:1c:00.0 of ")) << diagnosed;
+    EXPECT_TRUE(has(diagnosed.out, "the driver reported Xid 79")) << diagnosed;
+    EXPECT_TRUE(has(diagnosed.out, "its clock was slowed down (hardware thermal limit)")) << diagnosed;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::test

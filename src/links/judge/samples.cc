@@ -13,6 +13,8 @@
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "links/judge/gpu_samples.h"
+#include "links/judge/rise.h"
 #include "links/judge/rules.h"
 
 namespace lockstep::links {
@@ -29,36 +31,6 @@ constexpr double kEnoughOfAMinute = 4;
 constexpr uint64_t kSomeBytes = 1'000'000, kSomeBytesPerSecond = 10'000;
 constexpr uint64_t kActive = 4, kActiveDeferred = 5;
 constexpr int64_t kOverlapNs = 1'000'000'000;
-
-struct RiseEvent {
-  int64_t ms = 0;
-  uint64_t amount = 0;
-};
-
-struct Rise {
-  uint64_t total = 0;
-  uint32_t resets = 0, wraps = 0;
-  bool is_at_least = false;
-  std::vector<RiseEvent> events;
-};
-
-Rise rise_of(const SampledCounter& counter) {
-  Rise rise;
-  const Sample* before = nullptr;
-  for (const Sample& sample : counter.samples) {
-    if (!sample.is_known) continue;
-    if (before != nullptr) {
-      const Increase increase = increase_of(counter.key.name, before->value, sample.value);
-      rise.total += increase.amount;
-      rise.resets += increase.was_reset;
-      rise.wraps += increase.has_wrapped;
-      rise.is_at_least = rise.is_at_least || increase.is_at_least;
-      if (increase.amount > 0) rise.events.push_back({sample.ms, increase.amount});
-    }
-    before = &sample;
-  }
-  return rise;
-}
 
 // The events that are more than the rule allows.
 std::vector<RiseEvent> beyond(const Rule& rule, const Rise& rise, double job_seconds) {
@@ -87,8 +59,8 @@ class LogJudge {
 
   void run() {
     for (const SampledCounter& counter : log_.counters) {
-      if (is_gauge(counter.key))
-        (counter.key.name == "state" ? states_ : rates_)[counter.key.device] = &counter;
+      if (counter.key.name == "state") states_[counter.key.device] = &counter;
+      if (counter.key.name == "rate") rates_[counter.key.device] = &counter;
       count_bytes(counter);
     }
     count_devices();
@@ -97,6 +69,7 @@ class LogJudge {
     for (const auto& [device, states] : states_) judge_state(*states);
     for (const auto& [device, rates] : rates_) judge_rate(*rates);
     judge_gone();
+    judge_gpus(log_, host_);
   }
 
  private:
@@ -104,6 +77,10 @@ class LogJudge {
 
   std::string card_of(const CounterKey& key) const {
     std::string name = key.device;
+    if (key.kind == DeviceKind::kGpu) {
+      const auto found = log_.gpus.find(name);
+      return found == log_.gpus.end() ? std::string() : found->second;
+    }
     if (key.kind == DeviceKind::kPci) {
       for (const auto* const places : {&log_.cards, &log_.gpus})
         for (const auto& [of, path] : *places)
@@ -134,6 +111,7 @@ class LogJudge {
   }
 
   std::optional<bool> moved(const CounterKey& key) const {
+    if (key.kind == DeviceKind::kGpu) return std::nullopt;  // by which of its links is not known
     const std::string unit = unit_of(key);
     const auto found = bytes_.find(unit);
     if (found == bytes_.end()) return std::nullopt;
@@ -168,8 +146,11 @@ class LogJudge {
     for (const SampledCounter& counter : log_.counters) {
       if (!counts_errors(counter.key)) continue;
       bool& is_readable = readable[{counter.key.kind, counter.key.device}];
-      is_readable = is_readable || std::any_of(counter.samples.begin(), counter.samples.end(),
-                                               [](const Sample& sample) { return sample.is_known; });
+      const auto known = std::count_if(counter.samples.begin(), counter.samples.end(),
+                                       [](const Sample& sample) { return sample.is_known; });
+      // What is read seldom shows nothing before it is read again.
+      const bool is_rare = counter.key.kind == DeviceKind::kGpu && counter.key.name.starts_with("nvlink_");
+      is_readable = is_readable || known > (is_rare ? 1 : 0);
     }
     size_t watched = 0;
     for (const auto& [device, is_readable] : readable) watched += is_readable;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the counters of hosts' links show that were sampled beside a job: what rose or changed while it ran. A
-// counter alone is never more than possible; who knows the job's operations and logs may say more
+// What the counters of hosts' links and GPUs show that were sampled beside a job: what rose or changed while
+// it ran. A counter alone is never more than possible; who knows the job's operations and logs may say more
 // (verdict/link_evidence.h).
 #pragma once
 #include <cstdint>
@@ -34,7 +34,9 @@ struct HostSamples {
   bool is_full = false;                            // a log reached its bound
   std::map<std::string, std::string> cards, gpus;  // as SampleLog has them
   std::vector<LinkTrouble> troubles;
-  std::vector<std::string> congestion;  // lines: no fault of a link
+  std::vector<LinkTrouble> gpu_troubles;      // of GPUs themselves: low clocks, memory errors, Xids
+  std::map<std::string, uint64_t> sm_clocks;  // MHz, by PCI address: the median over the last log
+  std::vector<std::string> congestion;        // lines: no fault of a link
 };
 
 // One log after the other, so that no more than one is in memory: those of a host together, in the order of

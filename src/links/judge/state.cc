@@ -15,16 +15,6 @@ using analysis::Finding;
 using analysis::FindingId;
 using analysis::Severity;
 
-struct ThrottleReason {
-  uint64_t bit;
-  std::string_view words;
-};
-// Those that slow a GPU down for trouble's sake; a software power cap (0x4) at full load is normal.
-constexpr ThrottleReason kThrottles[] = {{0x8, "hardware slowdown"},
-                                         {0x20, "software thermal limit"},
-                                         {0x40, "hardware thermal limit"},
-                                         {0x80, "external power brake"}};
-
 std::string name_of(const PciDevice& device, const Machine& machine) {
   return device_words(machine, device.address);
 }
@@ -144,11 +134,7 @@ class States {
 
   void health(const Gpu& gpu) {
     const std::string who = device_words(machine_, gpu.pci);
-    std::string reasons;
-    for (const ThrottleReason& reason : kThrottles)
-      if (gpu.throttle_reasons.value_or(0) & reason.bit)
-        reasons += (reasons.empty() ? "" : ", ") + std::string(reason.words);
-    if (!reasons.empty())
+    if (const std::string reasons = throttle_words(gpu.throttle_reasons.value_or(0)); !reasons.empty())
       add_finding(FindingId::kGpuLateThrottled, who + " is slowed down: " + reasons,
                   "Check cooling and power of this host: `nvidia-smi -q -d PERFORMANCE -i " +
                       std::to_string(gpu.index) + "`.")

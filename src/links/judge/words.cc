@@ -19,6 +19,17 @@ std::string place_words(const Machine& machine, const std::string& place) {
   return place;
 }
 
+std::string throttle_words(uint64_t reasons) {
+  constexpr std::pair<uint64_t, const char*> kReasons[] = {{0x8, "hardware slowdown"},
+                                                           {0x20, "software thermal limit"},
+                                                           {0x40, "hardware thermal limit"},
+                                                           {0x80, "external power brake"}};
+  std::string words;
+  for (const auto& [bit, word] : kReasons)
+    if (reasons & bit) words += (words.empty() ? "" : ", ") + std::string(word);
+  return words;
+}
+
 analysis::Finding& add(std::vector<analysis::Finding>& findings, analysis::FindingId id,
                        std::string statement, const std::string& host, std::string advice) {
   analysis::Finding& finding = findings.emplace_back(id);

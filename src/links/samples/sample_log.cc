@@ -36,7 +36,7 @@ std::string_view next_word(std::string_view& line) {
 
 std::optional<DeviceKind> kind_of(std::string_view word) {
   for (const DeviceKind kind :
-       {DeviceKind::kPort, DeviceKind::kNic, DeviceKind::kNetDevice, DeviceKind::kPci})
+       {DeviceKind::kPort, DeviceKind::kNic, DeviceKind::kNetDevice, DeviceKind::kPci, DeviceKind::kGpu})
     if (kind_word(kind) == word) return kind;
   return std::nullopt;
 }
@@ -129,7 +129,11 @@ class SampleParser {
 
 }  // namespace
 
-bool is_gauge(const CounterKey& key) { return key.name == "state" || key.name == "rate"; }
+bool is_gauge(const CounterKey& key) {
+  constexpr std::string_view kGauges[] = {"state",        "rate",          "throttle",
+                                          "sm_clock_mhz", "temperature_c", "power_mw"};
+  return std::find(std::begin(kGauges), std::end(kGauges), key.name) != std::end(kGauges);
+}
 
 std::string_view kind_word(DeviceKind kind) {
   switch (kind) {

@@ -3,7 +3,7 @@
 // line, appended by one process and readable while it grows. A statement counts once its line end is there;
 // words that are not known are passed over.
 //
-//   lockstep link samples 1                      the version
+//   lockstep link samples 2                      the version; 1: without GPUs
 //   host node3
 //   boot 0f3c52a1...                             as process files have it
 //   pid 4711                                     of the launcher that samples
@@ -12,6 +12,7 @@
 //                                                       tree
 //   gpu 0000:1b:00.0 pci0000:10/0000:10:01.1/0000:1b:00.0
 //   counter 0 port mlx5_0/1 link_downed          its number, from 0 in order; kinds: port nic net pci
+//                                                       gpu; some are added later
 //   at 0 0=3 1=0                                 ms of CLOCK_BOOTTIME since moment 0, and the counters that
 //                                                have changed
 //   at 7003 0=4 1=-                              -: it could not be read
@@ -19,7 +20,7 @@
 //   end                                          the sampler was stopped in order
 //
 // `state` is the number that the driver gives (4: active), `rate` in Mb/s; all others are raw
-// (links/counters.def).
+// (links/counters.def, links/nvidia/watched_gpus.h).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -33,7 +34,7 @@
 namespace lockstep::links {
 
 inline constexpr std::string_view kSampleLogHead = "lockstep link samples ";
-inline constexpr int kSampleLogVersion = 1;
+inline constexpr int kSampleLogVersion = 2;
 
 struct Sample {
   int64_t ms = 0;  // since the log's start
@@ -43,7 +44,8 @@ struct Sample {
 
 struct SampledCounter {
   CounterKey key;
-  std::vector<Sample> samples;  // those that differ from the one before; ascending in time
+  // Those that differ from the one before, and all of what is read seldom; ascending in time.
+  std::vector<Sample> samples;
 };
 
 struct SampleLog {
@@ -58,7 +60,7 @@ struct SampleLog {
   int64_t time_ns(int64_t ms) const { return start_ns + ms * 1'000'000; }
 };
 
-// `state` and `rate`: they say how it is, not how often something was.
+// `state`, `rate`, a GPU's clock: they say how it is, not how often something was.
 bool is_gauge(const CounterKey& key);
 
 std::string_view kind_word(DeviceKind kind);  // "port"

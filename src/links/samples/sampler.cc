@@ -26,10 +26,10 @@ namespace {
 using std::chrono::seconds;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr auto kEvery = seconds(1), kSlowly = seconds(10), kSlowlyLater = seconds(60), kStopWait = seconds(2),
-               kAskAgain = seconds(10);
-constexpr int kShareOfTime = 20;  // of which a reading takes one at most
-constexpr size_t kSamplerStack = size_t{512} << 10;
+constexpr auto kEvery = seconds(1), kSlowly = seconds(10), kSlowlyLater = seconds(60), kRarely = seconds(600),
+               kStopWait = seconds(2), kAskAgain = seconds(10);
+constexpr int kShareOfTime = 20;                   // of which a reading takes one at most
+constexpr size_t kSamplerStack = size_t{2} << 20;  // NVML loads and starts on it
 constexpr uint64_t kManyBytes = uint64_t{16} << 20, kFaultsOnlyBytes = uint64_t{48} << 20,
                    kMostWrittenBytes = uint64_t{64} << 20;
 constexpr size_t kRoomForTheEnd = 16;
@@ -104,32 +104,48 @@ class HostLock {
 
 }  // namespace
 
+SampleLines::SampleLines(const std::string& root) : files_(root) {
+  if (root.empty() && nvidia::may_have_gpus()) gpus_.emplace();
+  declared_ = size();
+  last_.resize(declared_);
+}
+
+std::string SampleLines::declaration(size_t i) const {
+  return "counter " + std::to_string(i) + " " + std::string(kind_word(key(i).kind)) + " " + key(i).device +
+         " " + key(i).name + "\n";
+}
+
 std::string SampleLines::head(const SampleIdentity& identity, int64_t start_ns) const {
   std::string text(kSampleLogHead);
   text += std::to_string(kSampleLogVersion) + "\nhost " + identity.host + "\nboot " + identity.boot_id +
           "\npid " + std::to_string(identity.pid) + "\nstart " + std::to_string(start_ns) + "\n";
   for (const auto& [name, path] : files_.cards()) text += "card " + name + " " + path + "\n";
   for (const auto& [name, path] : files_.gpus()) text += "gpu " + name + " " + path + "\n";
-  for (size_t i = 0; i < files_.size(); ++i) {
-    const CounterKey& key = files_.key(i);
-    text += "counter " + std::to_string(i) + " " + std::string(kind_word(key.kind)) + " " + key.device + " " +
-            key.name + "\n";
-  }
+  for (size_t i = 0; i < declared_; ++i) text += declaration(i);
   return text;
 }
 
-std::string SampleLines::sample(int64_t ms, bool all, bool always) {
-  std::string line;
-  for (size_t i = 0; i < files_.size(); ++i) {
-    if (files_.is_slow(i) && !all) continue;
-    const std::optional<uint64_t> value = files_.read(i);
+std::string SampleLines::sample(int64_t ms, Pace due, bool always) {
+  std::string news, values;
+  const auto take = [&](size_t i, std::optional<uint64_t> value, bool also_unchanged) {
+    for (; declared_ <= i; ++declared_) news += declaration(declared_);
+    last_.resize(declared_);
     Last& last = last_[i];
-    if (last.is_written && last.is_known == value.has_value() && (!value || *value == last.value)) continue;
+    const bool is_same =
+        last.is_written && last.is_known == value.has_value() && (!value || *value == last.value);
+    if (is_same && !also_unchanged) return;
     last = {true, value.has_value(), value.value_or(0)};
-    line += " " + std::to_string(i) + "=" + (value ? std::to_string(*value) : "-");
-  }
-  if (line.empty() && !always) return {};
-  return "at " + std::to_string(ms) + line + "\n";
+    values += " " + std::to_string(i) + "=" + (value ? std::to_string(*value) : "-");
+  };
+  for (size_t i = 0; i < files_.size(); ++i)
+    if (files_.pace(i) <= due) take(i, files_.read(i), false);
+  // Of what is read seldom, it matters when it was read.
+  if (gpus_)
+    gpus_->read(due, [&](size_t i, std::optional<uint64_t> value) {
+      take(files_.size() + i, value, gpus_->pace(i) == Pace::kTenMinutes);
+    });
+  if (values.empty() && !always) return {};
+  return news + "at " + std::to_string(ms) + values + "\n";
 }
 
 struct Sampler::State {
@@ -146,37 +162,45 @@ struct Sampler::State {
   }
 
   void run() {
-    std::optional<SampleLines> lines(std::in_place, places.root);
-    if (lines->is_empty()) return;
+    if (!has_something_to_read()) return;
+    // Who waits keeps no files open and does not start NVML.
     const HostLock lock(places.lock);
-    while (lock.take() == Locked::kByAnother) {
-      lines.reset();  // who waits keeps no files open
+    while (lock.take() == Locked::kByAnother)
       if (sleep_until(SteadyClock::now() + kAskAgain)) return;
-    }
-    if (!lines) lines.emplace(places.root);
+    SampleLines lines(places.root);
+    if (lines.is_empty()) return;
     // Real time once; then the boot's clock, which nobody sets.
     const int64_t start_ns = ns_of(CLOCK_REALTIME), start_boottime = ns_of(CLOCK_BOOTTIME);
-    const std::string head = lines->head(identity, start_ns);
+    const std::string head = lines.head(identity, start_ns);
     LogFile file(places.log);
     if (!file.append(head)) {
       // A log without its head says nothing.
       if (file.is_open()) unlink(places.log.c_str());
       return;
     }
-    sample_until_stopped(*lines, file, start_boottime);
+    sample_until_stopped(lines, file, start_boottime);
   }
 
  private:
+  bool has_something_to_read() const {
+    return WatchedFiles(places.root).size() > 0 || (places.root.empty() && nvidia::may_have_gpus());
+  }
+
   void sample_until_stopped(SampleLines& lines, LogFile& file, int64_t start_boottime) {
-    auto slowly_at = SteadyClock::now();
+    auto slowly_at = SteadyClock::now(), rarely_at = slowly_at;
     std::string pending;  // what there was no room for
     bool is_full = false;
     for (bool is_last = false;;) {
       const auto begin = SteadyClock::now();
-      const bool all = is_last || (begin >= slowly_at && file.bytes() < kFaultsOnlyBytes);
+      Pace due = Pace::kSecond;
+      if (is_last || begin >= rarely_at)
+        due = Pace::kTenMinutes;
+      else if (begin >= slowly_at && file.bytes() < kFaultsOnlyBytes)
+        due = Pace::kTenSeconds;
+      if (due == Pace::kTenMinutes) rarely_at = begin + kRarely;
       const bool always = begin >= slowly_at || is_last;
       if (always) slowly_at = begin + (file.bytes() < kManyBytes ? kSlowly : kSlowlyLater);
-      pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, all, always);
+      pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, due, always);
       if (is_last) pending += "end\n";
       if (!is_full && file.bytes() + pending.size() + kRoomForTheEnd > kMostWrittenBytes) {
         file.append("full\n");

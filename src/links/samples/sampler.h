@@ -2,6 +2,8 @@
 // Samples the counters of this host's links once a second into a log of their own
 // (links/samples/sample_log.h), beside a job.
 //
+// GPUs of this host are asked through NVML, where it is; of another root they are not.
+//
 // Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each
 // minute. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A reading never takes
 // more than a twentieth of the time: where the hardware answers slowly, it is asked less often.
@@ -9,9 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "links/nvidia/watched_gpus.h"
 #include "links/samples/watched_files.h"
 
 namespace lockstep::links {
@@ -24,18 +28,26 @@ struct SampleIdentity {
 // What has changed since the sample before, as lines of a log. No clock, no thread.
 class SampleLines {
  public:
-  explicit SampleLines(const std::string& root) : files_(root), last_(files_.size()) {}
-  bool is_empty() const { return files_.size() == 0; }
+  explicit SampleLines(const std::string& root);
+  bool is_empty() const { return size() == 0; }
   std::string head(const SampleIdentity& identity, int64_t start_ns) const;
-  // Reads all, or only what is read each second. Empty: nothing has changed, unless it is `always` said.
-  std::string sample(int64_t ms, bool all, bool always);
+  // Reads all that is due. Empty: nothing has changed, unless it is `always` said.
+  std::string sample(int64_t ms, Pace due, bool always);
 
  private:
   struct Last {
     bool is_written = false, is_known = false;
     uint64_t value = 0;
   };
+  size_t size() const { return files_.size() + (gpus_ ? gpus_->size() : 0); }
+  const CounterKey& key(size_t i) const {
+    return i < files_.size() ? files_.key(i) : gpus_->key(i - files_.size());
+  }
+  std::string declaration(size_t i) const;
+
   WatchedFiles files_;
+  std::optional<nvidia::WatchedGpus> gpus_;
+  size_t declared_ = 0;  // counters of which the log has the names
   std::vector<Last> last_;
 };
 

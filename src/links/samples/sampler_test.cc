@@ -44,18 +44,18 @@ TEST_F(LinkSamples, SayEachCounterOnceAndThenWhatChanges) {
   const int downed = number(head, "mlx5_3/1", "link_downed"),
             data = number(head, "mlx5_3/1", "port_xmit_data"), state = number(head, "mlx5_3/1", "state"),
             rate = number(head, "mlx5_3/1", "rate"), carrier = number(head, "ib3", "carrier_changes");
-  const std::string first = lines.sample(0, true, true);
+  const std::string first = lines.sample(0, Pace::kTenMinutes, true);
   EXPECT_TRUE(has(first, downed, "0") && has(first, state, "4") && has(first, rate, "400000") &&
               has(first, carrier, "2"))
       << first;
-  EXPECT_EQ(lines.sample(1000, false, false), "");
+  EXPECT_EQ(lines.sample(1000, Pace::kSecond, false), "");
   tree_.write(port_file(3, "counters/link_downed"), "1");
   tree_.write(port_file(3, "counters/port_xmit_data"), "77");
   tree_.write(port_file(3, "state"), "1: DOWN");
-  EXPECT_EQ(lines.sample(2000, false, false),
+  EXPECT_EQ(lines.sample(2000, Pace::kSecond, false),
             "at 2000 " + std::to_string(state) + "=1 " + std::to_string(downed) + "=1\n");
-  EXPECT_EQ(lines.sample(3000, true, false), "at 3000 " + std::to_string(data) + "=77\n");
-  EXPECT_EQ(lines.sample(4000, false, true), "at 4000\n");
+  EXPECT_EQ(lines.sample(3000, Pace::kTenMinutes, false), "at 3000 " + std::to_string(data) + "=77\n");
+  EXPECT_EQ(lines.sample(4000, Pace::kSecond, true), "at 4000\n");
 }
 
 TEST_F(LinkSamples, HoldErrorsOfPcieOfCardsAndOfThePortsAboveThem) {
@@ -75,23 +75,23 @@ TEST_F(LinkSamples, WhatCannotBeReadIsSaidAndTriedAgain) {
   ASSERT_EQ(mkfifo((tree_.root() + port_file(1, "counters/port_rcv_errors")).c_str(), 0600), 0);
   tree_.write(port_file(1, "counters/link_downed"), "N/A (no PMA)");
   SampleLines lines(tree_.root());
-  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, true, true);
+  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, Pace::kTenMinutes, true);
   for (const char* const name : {"symbol_error", "port_rcv_errors", "link_downed"})
     EXPECT_TRUE(has(first, number(head, "mlx5_1/1", name), "-")) << name << ": " << first;
   tree_.remove(port_file(1, "counters/symbol_error"));
   tree_.write(port_file(1, "counters/symbol_error"), "5");
-  EXPECT_TRUE(has(lines.sample(1000, false, false), number(head, "mlx5_1/1", "symbol_error"), "5"));
+  EXPECT_TRUE(has(lines.sample(1000, Pace::kSecond, false), number(head, "mlx5_1/1", "symbol_error"), "5"));
 }
 
 TEST_F(LinkSamples, APortThatVanishesAndComesBack) {
   SampleLines lines(tree_.root());
   const std::string head = lines.head(kWho, kStartNs);
-  lines.sample(0, true, true);
+  lines.sample(0, Pace::kTenMinutes, true);
   tree_.remove("/sys/class/infiniband/mlx5_2/ports");
-  EXPECT_TRUE(has(lines.sample(1000, false, false), number(head, "mlx5_2/1", "state"), "-"));
-  EXPECT_EQ(lines.sample(2000, false, false), "");
+  EXPECT_TRUE(has(lines.sample(1000, Pace::kSecond, false), number(head, "mlx5_2/1", "state"), "-"));
+  EXPECT_EQ(lines.sample(2000, Pace::kSecond, false), "");
   tree_.write(port_file(2, "state"), "4: ACTIVE");
-  EXPECT_TRUE(has(lines.sample(3000, false, false), number(head, "mlx5_2/1", "state"), "4"));
+  EXPECT_TRUE(has(lines.sample(3000, Pace::kSecond, false), number(head, "mlx5_2/1", "state"), "4"));
 }
 
 TEST_F(LinkSamples, HostileTreesAreHarmless) {
@@ -104,7 +104,7 @@ TEST_F(LinkSamples, HostileTreesAreHarmless) {
   fs::create_symlink("loop", tree_.root() + "/sys/class/infiniband/loop");
   fs::create_symlink("/dev/zero", tree_.root() + port_file(5, "counters/excessive_buffer_overrun_errors"));
   SampleLines lines(tree_.root());
-  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, true, true);
+  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, Pace::kTenMinutes, true);
   const auto log = parse_sample_log(head + first, "log");
   ASSERT_TRUE(log) << log.error().message();
   EXPECT_EQ(log->damaged, 0u);
@@ -190,9 +190,9 @@ TEST(SampleLog, OtherFilesAndNewerVersionsAreRefused) {
   EXPECT_FALSE(parse_sample_log("lockstep link samples 1", "x"));
   EXPECT_FALSE(parse_sample_log("lockstep link samples one\n", "x"));
   EXPECT_FALSE(parse_sample_log(std::string(1 << 20, '\0'), "x"));
-  const auto newer = parse_sample_log("lockstep link samples 2\n", "x");
+  const auto newer = parse_sample_log("lockstep link samples 3\n", "x");
   ASSERT_FALSE(newer);
-  EXPECT_NE(newer.error().message().find("version 2"), std::string::npos);
+  EXPECT_NE(newer.error().message().find("version 3"), std::string::npos);
 }
 
 }  // namespace

@@ -190,17 +190,17 @@ void WatchedFiles::add_all(DeviceKind kind, const std::string& device, const std
     const std::string path =
         folder + "/" + (sampled.folder.empty() ? "" : std::string(sampled.folder) + "/") + name;
     if (kind == kPci) name.replace(0, std::string_view("aer_dev").size(), "aer");
-    add(kind, device, name, root_ + path, sampled.seconds > 1);
+    add(kind, device, name, root_ + path, sampled.seconds > 1 ? Pace::kTenSeconds : Pace::kSecond);
   }
 }
 
 void WatchedFiles::add(DeviceKind kind, const std::string& device, const std::string& name,
-                       const std::string& path, bool is_slow) {
+                       const std::string& path, Pace pace) {
   if (files_.size() >= kMostWatched) return;
   File file;
   file.key = {kind, device, name};
   file.path = path;
-  file.is_slow = is_slow;
+  file.pace = pace;
   file.fd = open_regular(path);
   if (file.fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
   if (file.fd >= 0) {

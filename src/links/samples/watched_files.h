@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "links/counters.h"
+#include "links/samples/pace.h"
 
 namespace lockstep::links {
 
@@ -26,7 +27,7 @@ class WatchedFiles {
 
   size_t size() const { return files_.size(); }
   const CounterKey& key(size_t i) const { return files_[i].key; }
-  bool is_slow(size_t i) const { return files_[i].is_slow; }  // read each ten seconds, not each one
+  Pace pace(size_t i) const { return files_[i].pace; }
   std::optional<uint64_t> read(size_t i);
 
   // Paths in the PCI tree: "pci0000:10/0000:10:01.0/0000:12:00.0"; by name, and of GPUs by address.
@@ -37,7 +38,7 @@ class WatchedFiles {
   struct File {
     CounterKey key;
     std::string path;
-    bool is_slow = false;
+    Pace pace = Pace::kSecond;
     int fd = -1;
   };
   void find_ports();
@@ -45,7 +46,7 @@ class WatchedFiles {
   void find_pci();
   void add_all(DeviceKind kind, const std::string& device, const std::string& folder);
   void add(DeviceKind kind, const std::string& device, const std::string& name, const std::string& path,
-           bool is_slow);
+           Pace pace);
 
   const std::string root_;
   size_t most_open_ = 0, open_ = 0;
