@@ -10,7 +10,7 @@
 //   field NUMBER GPU SCOPE VALUE        of nvmlDeviceGetFieldValues, as 64 bits; 0 unless said
 //   field_type NUMBER GPU SCOPE TYPE
 //   field_fail NUMBER GPU SCOPE CODE
-//   xid GPU NUMBER                      an event, told once
+//   xid GPU NUMBER                      an event, reported once
 //   text FUNCTION GPU WORD              "full": all of the caller's buffer, without an end
 #include <algorithm>
 #include <cstdio>
@@ -42,7 +42,7 @@ struct Script {
   std::vector<std::pair<int, uint64_t>> xids;
 };
 Script script;
-size_t told_xids = 0;
+size_t reported_xids = 0;
 
 void read_script() {
   script = {};
@@ -114,7 +114,7 @@ void put_address(PciInfo& pci, int bus) {
 
 EXPORTED Return nvmlInit_v2() {
   read_script();
-  told_xids = 0;
+  reported_xids = 0;
   return result_of("nvmlInit_v2", -1);
 }
 EXPORTED Return nvmlShutdown() { return kSuccess; }
@@ -243,8 +243,8 @@ EXPORTED Return nvmlDeviceRegisterEvents(Device device, unsigned long long, Even
 }
 EXPORTED Return nvmlEventSetWait_v2(EventSet, EventData* event, unsigned) {
   read_script();
-  if (told_xids >= script.xids.size()) return kTimeout;
-  const auto& [gpu, number] = script.xids[told_xids++];
+  if (reported_xids >= script.xids.size()) return kTimeout;
+  const auto& [gpu, number] = script.xids[reported_xids++];
   *event = {reinterpret_cast<Device>(static_cast<uintptr_t>(gpu) + 1), kXidEvent, number, 0, 0};
   return result_of("nvmlEventSetWait_v2", -1);
 }
