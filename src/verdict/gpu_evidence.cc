@@ -192,7 +192,8 @@ class GpuJoining {
         finding.statement += " and " + wording::count(named.size() - kMostGpusNamed, "other");
       finding.statement += ": " + std::get<1>(key) + " while the job ran";
       if (finding.severity > Severity::kNote)
-        finding.evidence.push_back("only possible: nobody waited for it alone, as far as this run shows");
+        finding.evidence.push_back(
+            "only possible: as far as this run shows, no rank was late, stuck or dead because of it");
       finding.sources = {std::string(kGpuCounters)};
       findings_.push_back(std::move(finding));
     }
