@@ -5,6 +5,8 @@
 #include "readers/stacks/read_stacks.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -87,10 +89,8 @@ class Parser {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     end_process();
-    // A file of one process may be named after its rank, or after the process.
     if (model_.stacks.size() != first + 1 || model_.stacks[first].rank >= 0) return;
-    const int32_t rank = model::rank_of_file_name(file_);
-    if (rank != model_.stacks[first].pid) model_.stacks[first].rank = rank;
+    model_.stacks[first].rank = model::rank_named_in(std::filesystem::path(file_).filename().string());
   }
 
  private:
@@ -286,6 +286,21 @@ bool has_plain_stack(std::string_view text) {
   return false;
 }
 
+// "stack_0.txt", "stack_1.txt", one process each: a number alone may be a process, a date or a thread of a
+// forum, but numbers of several files that all differ tell these files apart.
+void take_ranks_of_numbers(StacksModel& model) {
+  std::map<std::string_view, size_t> stacks_of;
+  for (const Stack& stack : model.stacks) ++stacks_of[stack.file];
+  std::set<int32_t> ranks;
+  for (const Stack& stack : model.stacks) {
+    const int32_t rank = model::rank_of_file_name(stack.file);
+    if (stack.rank >= 0 || stacks_of[stack.file] > 1 || rank < 0 || rank == stack.pid) return;
+    if (!ranks.insert(rank).second) return;
+  }
+  if (ranks.size() < 2) return;
+  for (Stack& stack : model.stacks) stack.rank = model::rank_of_file_name(stack.file);
+}
+
 }  // namespace
 
 bool has_stack(std::string_view text) {
@@ -315,6 +330,7 @@ Result<StacksModel> read_stacks(const std::vector<std::string>& paths) {
     bytes.resize(file->read_at(0, std::as_writable_bytes(std::span(bytes))));
     parse_stacks(bytes, path, model);
   }
+  take_ranks_of_numbers(model);
   if (!model.stacks.empty()) return model;
   return first_error ? *first_error
                      : Error{ErrorCode::kInvalidInput, "holds no stack of a thread", paths.front()};

@@ -14,10 +14,12 @@ namespace lockstep::readers::stacks {
 // True of text that has the head of a thread's stack.
 bool has_stack(std::string_view text);
 
-// Adds what `text` holds. `file`: its name, from which a rank is taken where the text tells none.
+// Adds what `text` holds. `file`: its name, from which a rank is taken where the text tells none and the name
+// says that it is one ("rank_3").
 void parse_stacks(std::string_view text, const std::string& file, StacksModel& model);
 
-// An error: no stack in any of them.
+// Of several files of one process each, numbers alone count as ranks, too ("stack_0.txt"), if all have one and
+// no two the same. An error: no stack in any of them.
 Result<StacksModel> read_stacks(const std::vector<std::string>& paths);
 
 }  // namespace lockstep::readers::stacks

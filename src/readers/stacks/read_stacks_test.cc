@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::stacks {
 namespace {
@@ -51,8 +55,29 @@ TEST(Stacks, OfPySpyTheMainThreadCounts) {
 TEST(Stacks, AFileOfOneProcessMayBeNamedAfterItsRank) {
   EXPECT_EQ(parse(kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, 3);
   EXPECT_EQ(parse(kSpy + kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, -1);
-  EXPECT_EQ(parse(kSpy, "/x/py-spy-1235.txt").stacks.at(0).rank, 1235);
-  EXPECT_EQ(parse(kSpy, "/x/py-spy-1234.txt").stacks.at(0).rank, -1) << "the process";
+  EXPECT_EQ(parse(kSpy, "/rank_3/stack-7.txt").stacks.at(0).rank, -1) << "the folder's name";
+}
+
+std::vector<int32_t> ranks_of_files(const std::vector<std::string>& names) {
+  const test::TemporaryFolder folder;
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    paths.push_back(folder.path() + "/" + name);
+    std::ofstream(paths.back()) << kSpy;
+  }
+  const auto model = read_stacks(paths);
+  std::vector<int32_t> ranks;
+  for (const Stack& stack : model->stacks) ranks.push_back(stack.rank);
+  return ranks;
+}
+
+TEST(Stacks, ANumberOfALoneFileIsNoRank) {
+  using Ranks = std::vector<int32_t>;
+  EXPECT_EQ(ranks_of_files({"issue-863.txt"}), Ranks{-1});
+  EXPECT_EQ(ranks_of_files({"stack_0.txt", "stack_3.txt"}), (Ranks{0, 3}));
+  EXPECT_EQ(ranks_of_files({"stack_0.txt", "notes.txt"}), (Ranks{-1, -1}));
+  EXPECT_EQ(ranks_of_files({"a_2.txt", "b_2.txt"}), (Ranks{-1, -1}));
+  EXPECT_EQ(ranks_of_files({"stack_1234.txt", "stack_3.txt"}), (Ranks{-1, -1})) << "the process";
 }
 
 // Each line between two texts.
