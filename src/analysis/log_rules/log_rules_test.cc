@@ -705,6 +705,9 @@ std::vector<Case> cases() {
       {"aborted.xid",
        {"[12.3] NVRM: Xid (PCI:0000:18:00): 79, pid=88, GPU has fallen off the bus."},
        {"NVRM: loading"}},
+      {"init-stuck.store",
+       {"[W104 TCPStore.cpp:1] [c10d] TCP client failed to connect/validate to host n0:5 - timed out (try=3): x"},
+       {"[W104 TCPStore.cpp:1] [c10d] TCP client connected to host n0:5"}},
       {"aborted.gpu-lost",
        {"kernel: amdgpu 0000:43:00.0: amdgpu: GPU reset begin!"},
        {"kernel: amdgpu 0000:43:00.0: amdgpu: ring buffer is ready"}},
@@ -1157,6 +1160,33 @@ TEST(LogRules, OfAnActorThatDiedTheReasonIsTold) {
   EXPECT_EQ(finding->statement,
             "a process ended: The actor is dead because its node has died. Node x was drained");
   EXPECT_EQ(finding->evidence.size(), 2u);
+}
+
+TEST(LogRules, RanksOutOfStepAreNotSaidToCallOneOperation) {
+  const auto said = [](const std::string& own, const std::string& other) {
+    return findings_of({"Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+                        "CollectiveFingerPrint(" +
+                        own + "), but Rank 1 is running collective: CollectiveFingerPrint(" + other + ")"})[0];
+  };
+  const Finding apart = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=30OpType=ALLREDUCE");
+  EXPECT_EQ(apart.statement,
+            "rank 0 calls ALLREDUCE as number 18 of their group, and rank 1 calls ALLREDUCE as number 30: they "
+            "are out of step");
+  EXPECT_FALSE(apart.op_index);
+  const Finding same = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=18, OpType=ALLREDUCE");
+  EXPECT_EQ(same.statement,
+            "rank 0 calls ALLREDUCE, and rank 1 calls it with other tensors, as operation 18 of their group");
+  EXPECT_EQ(same.op_index, 17u);
+  EXPECT_EQ(said("OpType=BARRIER", "OpType=GATHER").statement, "rank 0 calls BARRIER, and rank 1 calls GATHER");
+}
+
+TEST(LogRules, TheXidThatCausedAnotherIsTold) {
+  const std::string head = "NVRM: Xid (PCI:0000:18:00): 45, ";
+  for (const std::string tail : {"pid=7, name=python3, Ch 00000001", "Ch 00000001"})
+    EXPECT_EQ(findings_of({head + tail + " caused by previous Xid 145"})[0].statement,
+              "a GPU reported Xid 145 (PCI 0000:18:00)");
+  EXPECT_EQ(findings_of({head + "pid=7, name=python3, Ch 00000001"})[0].statement,
+            "a GPU reported Xid 45 (PCI 0000:18:00)");
 }
 
 TEST(LogRules, CallsThatDifferFollowATransferThatFailed) {

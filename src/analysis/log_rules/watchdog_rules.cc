@@ -246,16 +246,24 @@ std::optional<Hit> fingerprints_differ(const View& view) {
   Hit hit;
   const TorchLine& first = *lines.front();
   for (const TorchLine* line : lines) prove(view, line->first, hit);
-  if (first.seq > 0) hit.op_index = static_cast<uint64_t>(first.seq - 1);
   hit.func = first.func;
   std::set<int32_t> ranks = {first.rank};
   if (first.other_rank >= 0) ranks.insert(first.other_rank);
   hit.ranks.assign(ranks.begin(), ranks.end());
-  hit.what = "rank " + std::to_string(first.rank) + " calls " + first.op +
-             (first.other_rank < 0 ? ", and another rank does not"
-                                   : ", and rank " + std::to_string(first.other_rank) + " calls " +
-                                         (first.text == first.op ? "it with other tensors" : first.text));
-  if (first.seq > 0) hit.what += ", as operation " + std::to_string(first.seq) + " of their group";
+  const bool is_apart = first.seq >= 0 && first.other_seq >= 0 && first.seq != first.other_seq;
+  if (first.seq > 0 && !is_apart) hit.op_index = static_cast<uint64_t>(first.seq - 1);
+  const std::string own = "rank " + std::to_string(first.rank) + " calls " + first.op;
+  if (first.other_rank < 0) {
+    hit.what = own + ", and another rank does not";
+  } else if (is_apart) {
+    hit.what = own + " as number " + std::to_string(first.seq) + " of their group, and rank " +
+               std::to_string(first.other_rank) + " calls " + (first.text.empty() ? "another" : first.text) +
+               " as number " + std::to_string(first.other_seq) + ": they are out of step";
+  } else {
+    hit.what = own + ", and rank " + std::to_string(first.other_rank) + " calls " +
+               (first.text == first.op ? "it with other tensors" : first.text);
+  }
+  if (first.seq > 0 && !is_apart) hit.what += ", as operation " + std::to_string(first.seq) + " of their group";
   return hit;
 }
 

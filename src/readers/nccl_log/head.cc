@@ -156,7 +156,8 @@ bool old_weak_head(std::string_view line, Head& head) {
   constexpr std::string_view kSources[] = {"include/",  "misc/",       "transport/", "graph/",
                                            "init.c",    "bootstrap.c", "enqueue.c",  "transport.c",
                                            "channel.c", "proxy.c",     "group.c"};
-  const size_t mark = line.starts_with('[') ? line.find("] ") : kNo;
+  constexpr size_t kMarkReach = 256;  // of a device's number behind a name that somebody put for the host's
+  const size_t mark = line.substr(0, kMarkReach).find("] ");
   const size_t begin = mark == kNo ? 0 : mark + 2;
   const std::string_view place = line.substr(begin);
   const bool is_known = std::any_of(std::begin(kSources), std::end(kSources),
@@ -169,6 +170,17 @@ bool old_weak_head(std::string_view line, Head& head) {
   head.prefix = line.substr(0, begin);
   head.body = trimmed(behind.substr(word), " ");
   return !head.body.empty();
+}
+
+// "WARN: Function: create Line: 459: body" of the test programs of AWS' plugin.
+bool plugin_test_head(std::string_view line, Head& head) {
+  static const Pattern kHead("WARN: Function: {word} Line: {int}: NET/{rest}");
+  Captures captures;
+  if (!kHead.match(line, captures)) return false;
+  head.prefix = {};
+  head.level = Level::kWarn;
+  head.body = line.substr(line.find(": NET/") + 2);
+  return true;
 }
 
 bool find_nccl_head(std::string_view line, Head& head) {
@@ -196,7 +208,7 @@ bool find_weak_head(std::string_view line, Head& head) {
     head.body = trimmed(line.substr(at + 5 + word), " ");
     return !head.body.empty();
   }
-  return old_weak_head(line, head);
+  return old_weak_head(line, head) || plugin_test_head(line, head);
 }
 
 size_t find_torn_head(std::string_view body, Head& next) {

@@ -85,6 +85,20 @@ TEST(Head, TornLinesHoldTwo) {
   EXPECT_FALSE(looks_torn("my own words on NCCL and its logs"));
 }
 
+// Of NCCL 2.0 to 2.2, whose heads lack the word NCCL.
+TEST(Head, AnOldHeadMayHaveAnotherNameForItsHost) {
+  Head head;
+  ASSERT_TRUE(find_weak_head("(my server) [0] include/socket.h:185 WARN Call to connect failed", head));
+  EXPECT_EQ(head.body, "Call to connect failed");
+  EXPECT_EQ(head.level, Level::kWarn);
+  EXPECT_FALSE(find_weak_head("(my server) [0] lib/include/socket.h:185 WARN Call failed", head));
+  EXPECT_FALSE(find_weak_head("(my server) [0] include/socket.h WARN Call failed", head));
+  ASSERT_TRUE(find_weak_head("WARN: Function: open_it Line: 459: NET/OFI Couldn't open it", head));
+  EXPECT_EQ(head.body, "NET/OFI Couldn't open it");
+  EXPECT_FALSE(find_weak_head("INFO: Function: open_it Line: 459: NET/OFI opened", head));
+  EXPECT_FALSE(find_weak_head("WARN: Function: open_it Line: x: NET/OFI opened", head));
+}
+
 TEST(Head, RayCountsWhatItLeavesOut) {
   std::string_view body = "Using network IB [repeated 16x across cluster]";
   EXPECT_EQ(cut_repeat_mark(body), 16u);

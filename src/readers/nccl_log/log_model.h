@@ -144,7 +144,7 @@ enum class TorchRemark : uint8_t {
   kLockHeld,       // Python's lock (GIL) was not to be had
   kCalledAt,       // where the operation that failed was called: text
   kGroup,          // a group was made: size
-  kMismatch,       // two ranks call different things: other_rank, seq, op, text
+  kMismatch,       // two ranks call different things: other_rank, seq, op, other_seq, text
   kAnnounced,      // what a rank is about to call, of all its lines the one with the highest number: seq, op
   kNeverJoined,    // desync report: ranks that joined nothing
   kNotJoined,      // desync report: ranks that have not joined seq
@@ -166,6 +166,7 @@ struct TorchLine {
   std::string op, func;            // OpType as printed, and NCCL's name of it
   std::string shape, text;
   int64_t seq = -1, in = -1, out = -1, milliseconds = -1;
+  int64_t other_seq = -1;                             // of other_rank, which calls `text`
   int64_t enqueued = kUnknown, completed = kUnknown;  // -1: nothing yet
   int32_t exit_code = 0;                              // kNoCode: the launcher's report breaks off before it
   int64_t ended_s = kUnknown;                         // when, on the clock of the launcher's host

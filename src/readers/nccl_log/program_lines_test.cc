@@ -72,6 +72,20 @@ TEST(ProgramLines, SourceTextOfATracebackIsNoError) {
   EXPECT_EQ(only(paste, LineKind::kLibraryRaised)->value(0), "NCCL error: unhandled cuda error");
 }
 
+TEST(ProgramLines, AServersWorkerTellsThatItFailedAndItsTracebackWhy) {
+  const std::string head = "[2031-02-03 04:05:06 TP2] Scheduler hit an exception: Traceback (most recent call last):\n";
+  const std::string frames = "  File \"/srv/scheduler.py\", line 1816, in run\n";
+  const LogModel cut = parse(head + frames);
+  EXPECT_NE(only(cut, LineKind::kWorkerFailed), nullptr);
+  EXPECT_EQ(only(cut, LineKind::kProgramRaised), nullptr);
+  const LogModel whole = parse(head + frames + "ValueError: no such layer\n");
+  EXPECT_NE(only(whole, LineKind::kWorkerFailed), nullptr);
+  ASSERT_NE(only(whole, LineKind::kProgramRaised), nullptr);
+  EXPECT_EQ(only(whole, LineKind::kProgramRaised)->value(0), "ValueError: no such layer");
+  const LogModel other = parse("[TP2] Scheduler hit an exception handler\n" + frames);
+  EXPECT_EQ(only(other, LineKind::kWorkerFailed), nullptr);
+}
+
 TEST(ProgramLines, WhatNamesACauseIsSaidOfAFailedCall) {
   const LogModel model = parse(
       "NCCL operation ncclGetUniqueId(&id) failed: Unable to load NCCL library. Multi-GPU collectives will not "

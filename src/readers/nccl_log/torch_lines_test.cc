@@ -181,6 +181,30 @@ TEST(TorchLines, TheRestOfTheCatalogue) {
   EXPECT_EQ(mismatch.other_rank, 0);
   EXPECT_EQ(mismatch.op, "ALLREDUCE");
   EXPECT_EQ(mismatch.text, "BROADCAST");
+  EXPECT_EQ(mismatch.seq, 4);
+  EXPECT_EQ(mismatch.other_seq, 4);
+}
+
+TEST(TorchLines, AMismatchOfAnyReleaseIsRead) {
+  const std::string head = "RuntimeError: Detected mismatch between collectives on ranks. Rank 7 is running collective: ";
+  const std::string other = ", but Rank 2 is running collective: CollectiveFingerPrint(";
+  const TorchLine barrier = only(head + "CollectiveFingerPrint(SequenceNumber=12OpType=BARRIER)" + other +
+                                 "SequenceNumber=9OpType=GATHER).Collectives differ in the following aspects: x\n");
+  EXPECT_EQ(barrier.op, "BARRIER");
+  EXPECT_EQ(barrier.seq, 12);
+  EXPECT_EQ(barrier.other_seq, 9);
+  EXPECT_EQ(barrier.text, "GATHER");
+  const TorchLine old = only(head + "CollectiveFingerPrint(OpType=BARRIER)" + other + "OpType=ALLREDUCE).\n");
+  EXPECT_EQ(old.op, "BARRIER");
+  EXPECT_EQ(old.seq, -1);
+  EXPECT_EQ(old.text, "ALLREDUCE");
+  const TorchLine broken = only(head + "\nCollectiveFingerPrint(OpType=ALLREDUCE,\nTensorShape=[2])\n\n" +
+                                other.substr(2) + "\nOpType=REDUCE, TensorShape=[2])\n");
+  EXPECT_EQ(broken.rank, 7);
+  EXPECT_EQ(broken.op, "ALLREDUCE");
+  EXPECT_EQ(broken.other_rank, 2);
+  EXPECT_EQ(broken.text, "REDUCE");
+  EXPECT_TRUE(parse(head + "\nCollectiveFingerPrint(\n[rank3]: step 7\n").empty()) << "nothing says what was called";
 }
 
 TEST(TorchLines, ADesyncReport) {
