@@ -705,6 +705,40 @@ std::vector<Case> cases() {
       {"aborted.xid",
        {"[12.3] NVRM: Xid (PCI:0000:18:00): 79, pid=88, GPU has fallen off the bus."},
        {"NVRM: loading"}},
+      {"evidence-missing.workers",
+       {"INFO shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds. This typically"},
+       {"INFO shm_broadcast.py:466] a broadcast block was found in 60 seconds"}},
+      {"evidence-missing.workers",
+       {"WARNING shm_broadcast.py:396] No available block found in 60 second. "},
+       {"WARNING shm_broadcast.py:396] No available block found in the cache"}},
+      {"evidence-missing.store",
+       {"[W104 TCPStore.cpp:347] [c10d] TCP client failed to connect/validate to host n0:5 - retrying (try=6): x"},
+       {"[W104 TCPStore.cpp:347] [c10d] TCP client failed to connect/validate to host n0:5 - retrying (try=6): x",
+        begin('a', 0, 1), complete('a', 0, 1)}},
+      {"evidence-missing.slurm",
+       {"srun: error: Unable to create step for job 7: Requested nodes are busy"},
+       {"srun: error: n0: task 3: Killed"}},
+      {"evidence-missing.slurm",
+       {"srun: error: n0: tasks 0-3: Exited with exit code 1"},
+       {"srun: job 7 queued"}},
+      {"evidence-missing.slurm",
+       {"[2031-02-03T04:05:06.552] error: Node configuration differs from hardware: Procs=16:16(hw)"},
+       {"[2031-02-03T04:05:06.552] Node configuration is that of the hardware"}},
+      {"evidence-missing.traceback",
+       {"[rank3]: Traceback (most recent call last):", "[rank3]:   File \"/srv/train.py\", line 9, in step"},
+       {"[rank3]: Traceback (most recent call last):", "[rank3]:   File \"/srv/train.py\", line 9, in step",
+        "[rank3]: KeyError: 'x'"}},
+      {"evidence-missing.traceback",
+       {"Traceback (most recent call last):", "  File \"/srv/train.py\", line 9, in step", "torch.distr"},
+       {"Traceback (most recent call last):", "  File \"/srv/train.py\", line 9, in step",
+        "KeyboardInterrupt"}},
+      {"evidence-missing.traceback",
+       {"Traceback (most recent call last):", "  File \"/srv/train.py\", line 9, in step", "    run()"},
+       {"Traceback (most recent call last):", "  File \"/srv/train.py\", line 9, in step", "torch.X: y",
+        "done"}},
+      {"aborted.hip",
+       {"RuntimeError: HIP error: invalid argument"},
+       {"RuntimeError: CUDA error: invalid argument"}},
       {"init-stuck.store",
        {"[W104 TCPStore.cpp:1] [c10d] TCP client failed to connect/validate to host n0:5 - timed out (try=3): x"},
        {"[W104 TCPStore.cpp:1] [c10d] TCP client connected to host n0:5"}},
@@ -1164,20 +1198,23 @@ TEST(LogRules, OfAnActorThatDiedTheReasonIsTold) {
 
 TEST(LogRules, RanksOutOfStepAreNotSaidToCallOneOperation) {
   const auto said = [](const std::string& own, const std::string& other) {
-    return findings_of({"Detected mismatch between collectives on ranks. Rank 0 is running collective: "
-                        "CollectiveFingerPrint(" +
-                        own + "), but Rank 1 is running collective: CollectiveFingerPrint(" + other + ")"})[0];
+    return findings_of(
+        {"Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+         "CollectiveFingerPrint(" +
+         own + "), but Rank 1 is running collective: CollectiveFingerPrint(" + other + ")"})[0];
   };
   const Finding apart = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=30OpType=ALLREDUCE");
-  EXPECT_EQ(apart.statement,
-            "rank 0 calls ALLREDUCE as number 18 of their group, and rank 1 calls ALLREDUCE as number 30: they "
-            "are out of step");
+  EXPECT_EQ(
+      apart.statement,
+      "rank 0 calls ALLREDUCE as number 18 of their group, and rank 1 calls ALLREDUCE as number 30: they "
+      "are out of step");
   EXPECT_FALSE(apart.op_index);
   const Finding same = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=18, OpType=ALLREDUCE");
   EXPECT_EQ(same.statement,
             "rank 0 calls ALLREDUCE, and rank 1 calls it with other tensors, as operation 18 of their group");
   EXPECT_EQ(same.op_index, 17u);
-  EXPECT_EQ(said("OpType=BARRIER", "OpType=GATHER").statement, "rank 0 calls BARRIER, and rank 1 calls GATHER");
+  EXPECT_EQ(said("OpType=BARRIER", "OpType=GATHER").statement,
+            "rank 0 calls BARRIER, and rank 1 calls GATHER");
 }
 
 TEST(LogRules, TheXidThatCausedAnotherIsTold) {

@@ -154,6 +154,8 @@ bool never_went_on(const View& view, const Fact& fact) {
     return on->first.file == fact.first.file && on->first.line > fact.first.line;
   });
 }
+// NCCL creates communicators only after processes have met.
+bool before_any_communicator(const View& view, const Fact&) { return view.model().comms.empty(); }
 bool port_error(const View&, const Fact& fact) { return any_value_has(fact, "port error"); }
 // 18: IBV_EVENT_GID_CHANGE, which older releases did not know.
 bool port_back(const View& view, const Fact& fact) {
@@ -198,7 +200,12 @@ bool gpu_failed(const View& view, const Fact& fact) {
   return warned(view, fact) && !handle_failed(view, fact);
 }
 bool cuda_hardware(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kHardware); }
-bool cuda_error(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kOther); }
+bool hip_error(const View& view, const Fact& fact) {
+  return is_cuda(view, fact, CudaCause::kOther) && fact.value(1) == "HIP";
+}
+bool cuda_error(const View& view, const Fact& fact) {
+  return is_cuda(view, fact, CudaCause::kOther) && !hip_error(view, fact);
+}
 // The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as
 // well.
 bool is_route(const Fact& fact) {

@@ -25,6 +25,8 @@ bool port_error(const View& view, const Fact& fact);
 bool fabric_unfinished(const View& view, const Fact& fact);
 bool out_of_memory(const View& view, const Fact& fact);
 bool other_verbs(const View& view, const Fact& fact);
+bool before_any_communicator(const View& view, const Fact& fact);
+bool hip_error(const View& view, const Fact& fact);
 bool cuda_out_of_memory(const View& view, const Fact& fact);
 bool cuda_nvls(const View& view, const Fact& fact);
 bool cuda_fabric(const View& view, const Fact& fact);

@@ -263,7 +263,8 @@ std::optional<Hit> fingerprints_differ(const View& view) {
     hit.what = own + ", and rank " + std::to_string(first.other_rank) + " calls " +
                (first.text == first.op ? "it with other tensors" : first.text);
   }
-  if (first.seq > 0 && !is_apart) hit.what += ", as operation " + std::to_string(first.seq) + " of their group";
+  if (first.seq > 0 && !is_apart)
+    hit.what += ", as operation " + std::to_string(first.seq) + " of their group";
   return hit;
 }
 

@@ -56,6 +56,14 @@ void LogParser::look_at(std::string_view sample) {
 void LogParser::end_file() {
   splitter_.finish([this](std::string_view text) { physical_line(text); });
   if (!joined_.empty()) flush_joined();
+  std::string mark;
+  if (const std::string_view frame = program_.cut_off(mark, line_); !frame.empty()) {
+    line_text_ = frame;
+    Captures captures;
+    captures.text[captures.count++] = frame;
+    const uint32_t process = process_without_name(rank_of_prefix(mark));
+    if (process != kNobody) keep(LineKind::kTracebackCut, process, false, captures);
+  }
   model_.coverage.cut_lines += splitter_.cut_lines();
   model_.coverage.cut_bytes += splitter_.cut_bytes();
   model_.coverage.zero_bytes += splitter_.zero_bytes();
@@ -172,7 +180,7 @@ void LogParser::part_of_line(std::string_view text) {
 
 bool LogParser::program_line(std::string_view text) {
   using Says = ProgramLine::Says;
-  ProgramLine line = program_.line(text);
+  ProgramLine line = program_.line(text, line_);
   if (line.says == Says::kNothing) return false;
   const int32_t rank = rank_of_prefix(line.prefix);
   const uint32_t process = process_without_name(rank);

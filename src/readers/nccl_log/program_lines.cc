@@ -97,8 +97,9 @@ bool is_consequence(std::string_view name, std::string_view text) {
 
 }  // namespace
 
-ProgramLine ProgramParser::line(std::string_view text) {
+ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
   ++lines_;
+  number_ = number;
   ProgramLine line;
   if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line))
     return line;
@@ -114,6 +115,8 @@ ProgramLine ProgramParser::line(std::string_view text) {
     }
     line.says = ProgramLine::Says::kKind;
     line.kind = row.kind;
+    const bool is_hip = row.kind == LineKind::kCudaFailure && row.pattern.head().starts_with("HIP ");
+    if (is_hip) line.captures.text[line.captures.count++] = "HIP";
     const bool is_behind_logger = row.kind == LineKind::kWorkerFailed;
     line.text = is_behind_logger ? trimmed(text.substr(at)) : words_of(text, at);
     line.last_warning = last_warning_of(text);
@@ -172,9 +175,11 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
     rest.remove_prefix(open->first.size());
     const std::string_view name = exception_of(rest);
     if (name.empty()) {
+      frame(rest, open->first);
       ++open;
       continue;
     }
+    frame_.clear();
     const bool follows = is_consequence(name, rest);
     line.text = trimmed(rest);
     line.says = follows ? ProgramLine::Says::kNothing : ProgramLine::Says::kRaised;
@@ -183,6 +188,28 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
     return !follows;
   }
   return false;
+}
+
+void ProgramParser::frame(std::string_view text, const std::string& mark) {
+  constexpr size_t kFrameMost = 240;
+  if (text.starts_with(' ')) {
+    frame_line_ = lines_;
+    if (!trimmed(text).starts_with("File \"")) return;
+    frame_ = trimmed(text).substr(0, kFrameMost);
+    frame_mark_ = mark;
+    frame_number_ = number_;
+    return;
+  }
+  is_end_cut_ = !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
+                std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+std::string_view ProgramParser::cut_off(std::string& mark, uint64_t& number) const {
+  const bool ends_in_it = frame_line_ == lines_ || (frame_line_ + 1 == lines_ && is_end_cut_);
+  if (tracebacks_.empty() || !ends_in_it) return {};
+  mark = frame_mark_;
+  number = frame_number_;
+  return frame_;
 }
 
 // "3: [tensor, tensor ...]", with a mark behind ranks for which Horovod gives up.

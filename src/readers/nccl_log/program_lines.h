@@ -35,7 +35,11 @@ class ProgramParser {
   void begin_file() { *this = ProgramParser(); }
   // Whether the next line counts whatever words it has.
   bool follows() const { return !last_errors_.empty() || !tracebacks_.empty() || in_absent_; }
-  ProgramLine line(std::string_view text);
+  // `number`: of the line in its file.
+  ProgramLine line(std::string_view text, uint64_t number);
+  // At the end of a file, the last frame of a traceback that ends before the words of its exception; empty:
+  // none. `mark`: the launcher's; `number`: of its line.
+  std::string_view cut_off(std::string& mark, uint64_t& number) const;
 
  private:
   static constexpr uint64_t kTracebackLines = 500;
@@ -51,6 +55,7 @@ class ProgramParser {
 
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
+  void frame(std::string_view text, const std::string& mark);
   bool absent_rank(std::string_view text, ProgramLine& line);
   bool culprits(std::string_view text, ProgramLine& line);
 
@@ -58,6 +63,10 @@ class ProgramParser {
   std::vector<LastError> last_errors_;
   std::string error_prefix_;                    // of the line that was told last
   std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
+  std::string frame_, frame_mark_;              // the last frame of a traceback that is open, and its mark
+  uint64_t number_ = 0, frame_number_ = 0;      // in the file, of the line that is read and of that frame
+  uint64_t frame_line_ = 0;                     // and the last line of it
+  bool is_end_cut_ = false;                     // the line behind it may be half of an exception's name
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
   std::string absent_mark_;                     // and the launcher's mark before its heading
   std::string world_size_;                      // that the analyser of Flight Recorder dumps told last

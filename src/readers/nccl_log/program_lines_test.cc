@@ -73,7 +73,8 @@ TEST(ProgramLines, SourceTextOfATracebackIsNoError) {
 }
 
 TEST(ProgramLines, AServersWorkerTellsThatItFailedAndItsTracebackWhy) {
-  const std::string head = "[2031-02-03 04:05:06 TP2] Scheduler hit an exception: Traceback (most recent call last):\n";
+  const std::string head =
+      "[2031-02-03 04:05:06 TP2] Scheduler hit an exception: Traceback (most recent call last):\n";
   const std::string frames = "  File \"/srv/scheduler.py\", line 1816, in run\n";
   const LogModel cut = parse(head + frames);
   EXPECT_NE(only(cut, LineKind::kWorkerFailed), nullptr);

@@ -134,8 +134,9 @@ std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
   return open == kNo ? std::vector<int32_t>() : read_ranks(text.substr(open + 1));
 }
 
-// What two ranks call, as PyTorch compares it (TORCH_DISTRIBUTED_DEBUG=DETAIL): the number, which releases before
-// 2.1 leave out, runs into the operation where there is no tensor: "CollectiveFingerPrint(SequenceNumber=4OpType=BARRIER)".
+// What two ranks call, as PyTorch compares it (TORCH_DISTRIBUTED_DEBUG=DETAIL): the number, which releases
+// before 2.1 leave out, runs into the operation where there is no tensor:
+// "CollectiveFingerPrint(SequenceNumber=4OpType=BARRIER)".
 constexpr std::string_view kMismatch = "Detected mismatch between collectives on ranks";
 const Pattern& one_rank() {
   static const Pattern kPattern("Rank {int} is running collective: CollectiveFingerPrint({rest}");
@@ -217,7 +218,8 @@ bool TorchParser::sentence(std::string_view text, const Here& here) {
     return true;
   }
   if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line)) {
-    const bool is_begin = (has(text, "ProcessGroupNCCL.cpp") && !trimmed(text).ends_with('.')) || has(text, kMismatch);
+    const bool is_begin =
+        (has(text, "ProcessGroupNCCL.cpp") && !trimmed(text).ends_with('.')) || has(text, kMismatch);
     if (is_begin && text.size() <= kBrokenMost) broken_ = text;
     // What timed out is not said, or not yet; that something did is.
     if (!has(text, "Watchdog caught collective operation timeout")) return false;

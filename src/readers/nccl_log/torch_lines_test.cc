@@ -186,10 +186,12 @@ TEST(TorchLines, TheRestOfTheCatalogue) {
 }
 
 TEST(TorchLines, AMismatchOfAnyReleaseIsRead) {
-  const std::string head = "RuntimeError: Detected mismatch between collectives on ranks. Rank 7 is running collective: ";
+  const std::string head =
+      "RuntimeError: Detected mismatch between collectives on ranks. Rank 7 is running collective: ";
   const std::string other = ", but Rank 2 is running collective: CollectiveFingerPrint(";
-  const TorchLine barrier = only(head + "CollectiveFingerPrint(SequenceNumber=12OpType=BARRIER)" + other +
-                                 "SequenceNumber=9OpType=GATHER).Collectives differ in the following aspects: x\n");
+  const TorchLine barrier =
+      only(head + "CollectiveFingerPrint(SequenceNumber=12OpType=BARRIER)" + other +
+           "SequenceNumber=9OpType=GATHER).Collectives differ in the following aspects: x\n");
   EXPECT_EQ(barrier.op, "BARRIER");
   EXPECT_EQ(barrier.seq, 12);
   EXPECT_EQ(barrier.other_seq, 9);
@@ -204,7 +206,8 @@ TEST(TorchLines, AMismatchOfAnyReleaseIsRead) {
   EXPECT_EQ(broken.op, "ALLREDUCE");
   EXPECT_EQ(broken.other_rank, 2);
   EXPECT_EQ(broken.text, "REDUCE");
-  EXPECT_TRUE(parse(head + "\nCollectiveFingerPrint(\n[rank3]: step 7\n").empty()) << "nothing says what was called";
+  EXPECT_TRUE(parse(head + "\nCollectiveFingerPrint(\n[rank3]: step 7\n").empty())
+      << "nothing says what was called";
 }
 
 TEST(TorchLines, ADesyncReport) {

@@ -18,8 +18,8 @@ bool has_stack(std::string_view text);
 // says that it is one ("rank_3").
 void parse_stacks(std::string_view text, const std::string& file, StacksModel& model);
 
-// Of several files of one process each, numbers alone count as ranks, too ("stack_0.txt"), if all have one and
-// no two the same. An error: no stack in any of them.
+// Of several files of one process each, numbers alone count as ranks, too ("stack_0.txt"), if all have one
+// and no two the same. An error: no stack in any of them.
 Result<StacksModel> read_stacks(const std::vector<std::string>& paths);
 
 }  // namespace lockstep::readers::stacks
