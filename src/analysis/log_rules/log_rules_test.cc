@@ -1197,23 +1197,24 @@ TEST(LogRules, OfAnActorThatDiedTheReasonIsTold) {
 }
 
 TEST(LogRules, RanksOutOfStepAreNotSaidToCallOneOperation) {
-  const auto said = [](const std::string& own, const std::string& other) {
+  const auto differing = [](const std::string& own, const std::string& other) {
     return findings_of(
         {"Detected mismatch between collectives on ranks. Rank 0 is running collective: "
          "CollectiveFingerPrint(" +
          own + "), but Rank 1 is running collective: CollectiveFingerPrint(" + other + ")"})[0];
   };
-  const Finding apart = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=30OpType=ALLREDUCE");
+  const Finding apart = differing("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=30OpType=ALLREDUCE");
   EXPECT_EQ(
       apart.statement,
       "rank 0 calls ALLREDUCE as number 18 of their group, and rank 1 calls ALLREDUCE as number 30: they "
       "are out of step");
   EXPECT_FALSE(apart.op_index);
-  const Finding same = said("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=18, OpType=ALLREDUCE");
+  const Finding same =
+      differing("SequenceNumber=18, OpType=ALLREDUCE", "SequenceNumber=18, OpType=ALLREDUCE");
   EXPECT_EQ(same.statement,
             "rank 0 calls ALLREDUCE, and rank 1 calls it with other tensors, as operation 18 of their group");
   EXPECT_EQ(same.op_index, 17u);
-  EXPECT_EQ(said("OpType=BARRIER", "OpType=GATHER").statement,
+  EXPECT_EQ(differing("OpType=BARRIER", "OpType=GATHER").statement,
             "rank 0 calls BARRIER, and rank 1 calls GATHER");
 }
 

@@ -157,10 +157,11 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
 bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
   if (const size_t at = text.find(kTraceback); at != kNo) {
     std::string_view mark = text.substr(0, std::min<size_t>(at, 256));
-    const bool is_told = mark.ends_with("exception: ");  // a program's own words: its next lines have no mark
-    if (is_told) mark = {};
+    const bool is_reported =
+        mark.ends_with("exception: ");  // a program's own words: its next lines have no mark
+    if (is_reported) mark = {};
     if (tracebacks_.size() < kTracebacksMost) tracebacks_[std::string(mark)] = lines_;
-    return !is_told;
+    return !is_reported;
   }
   for (auto open = tracebacks_.begin(); open != tracebacks_.end();) {
     if (lines_ - open->second > kTracebackLines) {

@@ -14,6 +14,7 @@
 
 #include "base/ascii.h"
 #include "model/names/op_names.h"
+#include "readers/nccl_log/fingerprints.h"
 #include "readers/nccl_log/head.h"
 
 namespace lockstep::readers::nccl_log {
@@ -134,37 +135,6 @@ std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
   return open == kNo ? std::vector<int32_t>() : read_ranks(text.substr(open + 1));
 }
 
-// What two ranks call, as PyTorch compares it (TORCH_DISTRIBUTED_DEBUG=DETAIL): the number, which releases
-// before 2.1 leave out, runs into the operation where there is no tensor:
-// "CollectiveFingerPrint(SequenceNumber=4OpType=BARRIER)".
-constexpr std::string_view kMismatch = "Detected mismatch between collectives on ranks";
-const Pattern& one_rank() {
-  static const Pattern kPattern("Rank {int} is running collective: CollectiveFingerPrint({rest}");
-  return kPattern;
-}
-const Pattern& other_rank() {
-  static const Pattern kPattern("but Rank {int} is running collective: CollectiveFingerPrint({rest}");
-  return kPattern;
-}
-int64_t number_in(std::string_view print) {
-  static const Pattern kNumber("SequenceNumber={int}");
-  Captures captures;
-  return match(print, "SequenceNumber=", kNumber, captures) ? count_of(captures[0]) : -1;
-}
-std::string operation_in(std::string_view print) {
-  constexpr std::string_view kName = "OpType=";
-  const size_t at = find(print, kName);
-  if (at == kNo) return {};
-  print.remove_prefix(at + kName.size());
-  return name_of(print.substr(0, print.find_first_of(",) ")));
-}
-// Begun, and broken before the second rank's operation.
-bool is_half_mismatch(std::string_view text) {
-  Captures captures;
-  const bool is_whole = match(text, "but Rank ", other_rank(), captures) && has(captures[1], "OpType=");
-  return has(text, kMismatch) && !is_whole;
-}
-
 }  // namespace
 
 void TorchParser::begin_file() {
@@ -217,9 +187,9 @@ bool TorchParser::sentence(std::string_view text, const Here& here) {
     in_stack_ = true;
     return true;
   }
-  if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line)) {
+  if (!watchdog(text, line) && !error(text, line) && !read_mismatch(text, line) && !consequence(text, line)) {
     const bool is_begin =
-        (has(text, "ProcessGroupNCCL.cpp") && !trimmed(text).ends_with('.')) || has(text, kMismatch);
+        (has(text, "ProcessGroupNCCL.cpp") && !trimmed(text).ends_with('.')) || begins_mismatch(text);
     if (is_begin && text.size() <= kBrokenMost) broken_ = text;
     // What timed out is not said, or not yet; that something did is.
     if (!has(text, "Watchdog caught collective operation timeout")) return false;
@@ -301,22 +271,6 @@ bool TorchParser::error(std::string_view text, TorchLine& line) const {
     return true;
   }
   return false;
-}
-
-bool TorchParser::mismatch(std::string_view text, TorchLine& line) const {
-  Captures captures;
-  if (!has(text, kMismatch) || !match(text, "Rank ", one_rank(), captures)) return false;
-  const std::string_view own = captures[1].substr(0, find(captures[1], ", but Rank "));
-  line.remark = TorchRemark::kMismatch;
-  line.rank = small(captures[0]);
-  line.seq = number_in(own);
-  line.op = operation_in(own);
-  if (line.op.empty()) return false;
-  if (!match(text, "but Rank ", other_rank(), captures)) return true;
-  line.other_rank = small(captures[0]);
-  line.other_seq = number_in(captures[1]);
-  line.text = operation_in(captures[1]);
-  return true;
 }
 
 bool TorchParser::consequence(std::string_view text, TorchLine& line) const {

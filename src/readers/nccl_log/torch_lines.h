@@ -44,7 +44,6 @@ class TorchParser {
   bool broken(std::string_view text, const Here& here);
   bool watchdog(std::string_view text, TorchLine& line) const;
   bool error(std::string_view text, TorchLine& line) const;
-  bool mismatch(std::string_view text, TorchLine& line) const;
   bool consequence(std::string_view text, TorchLine& line) const;
   bool desync(std::string_view text, TorchLine& line);
   bool launcher(std::string_view text, TorchLine& line, const Here& here);
