@@ -335,7 +335,7 @@ const Command trace_command = {
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
         "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
-        "Error counters of network ports, interfaces and PCIe are read once a second, on each host by one launcher; "
+        "Error counters of network ports, interfaces and PCIe, and what NVML says of GPUs, are read once a second, on each host by one launcher; "
         "LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
         "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
