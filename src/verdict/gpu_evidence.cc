@@ -90,6 +90,23 @@ class GpuJoining {
     return gpus;
   }
 
+  // All that processes of the run use on a host; nothing where that is not known of each.
+  std::optional<std::set<std::string>> used_on(const std::string& host) const {
+    std::set<std::string> gpus;
+    for (const Evidence& evidence : evidence_) {
+      if (!evidence.job) continue;
+      const model::Job& job = *evidence.job;
+      for (uint32_t i = 0; i < job.processes.size(); ++i) {
+        if (job.text(job.processes[i].row.host) != host) continue;
+        const std::string pci = kernel_address(job.who(i).pci);
+        if (pci.empty()) return std::nullopt;
+        gpus.insert(pci);
+      }
+    }
+    if (gpus.empty()) return std::nullopt;
+    return gpus;
+  }
+
   void explain(Finding& finding, const HostSamples& host) {
     if (finding.id == FindingId::kAbortedXid && is_on(finding, host.host)) confirm(finding, host);
     const std::set<std::string> gpus = gpus_of(finding, host.host);
@@ -167,15 +184,19 @@ class GpuJoining {
 
   // One finding for all GPUs with one trouble: a rack that grows hot takes many along.
   void add_others() {
-    using Key = std::tuple<std::string_view, std::string, Severity>;
+    using Key = std::tuple<std::string_view, std::string, Severity, bool>;  // at last: no process uses it
     std::map<Key, Finding> by_trouble;
     std::map<Key, std::vector<std::string>> devices;
-    for (const HostSamples* const host : hosts_)
+    for (const HostSamples* const host : hosts_) {
+      const auto used = used_on(host->host);
       for (const LinkTrouble& trouble : host->gpu_troubles) {
         if (cited_.contains(&trouble)) continue;
-        const Key key(id_text(trouble.id), trouble.says, trouble.severity);
+        // Another job's GPU does nothing to this one.
+        const bool is_unused = used && !used->contains(trouble.device);
+        const Severity severity = is_unused ? Severity::kNote : trouble.severity;
+        const Key key(id_text(trouble.id), trouble.says, severity, is_unused);
         Finding& finding = by_trouble.try_emplace(key, trouble.id).first->second;
-        finding.severity = trouble.severity;
+        finding.severity = severity;
         finding.advice = trouble.remedy;
         if (!is_on(finding, host->host)) finding.hosts.push_back(host->host);
         devices[key].push_back(wording::name(trouble.device) + " of " + wording::name(host->host));
@@ -183,6 +204,7 @@ class GpuJoining {
           if (finding.evidence.size() < kMostGpuLines * kMostGpusNamed)
             finding.evidence.push_back(wording::name(host->host) + ", " + line);
       }
+    }
     for (auto& [key, finding] : by_trouble) {
       const std::vector<std::string>& named = devices[key];
       finding.statement = "GPU ";
@@ -191,7 +213,9 @@ class GpuJoining {
       if (named.size() > kMostGpusNamed)
         finding.statement += " and " + wording::count(named.size() - kMostGpusNamed, "other");
       finding.statement += ": " + std::get<1>(key) + " while the job ran";
-      if (finding.severity > Severity::kNote)
+      if (std::get<bool>(key))
+        finding.evidence.push_back("only a note: no process of this run uses it");
+      else if (finding.severity > Severity::kNote)
         finding.evidence.push_back(
             "only possible: as far as this run shows, no rank was late, stuck or dead because of it");
       finding.sources = {std::string(kGpuCounters)};

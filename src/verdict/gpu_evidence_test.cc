@@ -183,5 +183,25 @@ TEST_F(GpuEvidence, AShortSlowdownThatNobodyNoticedIsANote) {
   EXPECT_FALSE(says("possible"));
 }
 
+TEST_F(GpuEvidence, AGpuThatTheRunDoesNotUseIsANote) {
+  hosts_[0].gpu_troubles.push_back(xid("0000:53:00.0"));
+  run();
+  ASSERT_EQ(findings_.size(), 1u);
+  EXPECT_EQ(findings_[0].severity, Severity::kNote);
+  EXPECT_TRUE(says("only a note: no process of this run uses it"));
+  EXPECT_FALSE(says("possible"));
+}
+
+TEST_F(GpuEvidence, WhereItIsNotKnownWhichGpusAreUsedItMayBeAny) {
+  evidence_[0].job->processes[1].row.pci = {};
+  hosts_[0].gpu_troubles.push_back(xid("0000:53:00.0"));
+  hosts_[1].gpu_troubles.push_back(xid("0000:53:00.0"));
+  run();
+  ASSERT_EQ(findings_.size(), 2u);
+  EXPECT_EQ(findings_[0].hosts, std::vector<std::string>{"node1"});
+  EXPECT_EQ(findings_[0].severity, Severity::kNote);
+  EXPECT_EQ(findings_[1].severity, Severity::kWarning);
+}
+
 }  // namespace
 }  // namespace lockstep::verdict
