@@ -113,11 +113,13 @@ class GpuJoining {
     if (gpus.empty()) return;
     bool is_explained = false;
     for (const LinkTrouble& trouble : host.gpu_troubles) {
-      if (cited_.contains(&trouble) || !gpus.contains(trouble.device) || !may_explain(trouble, finding) ||
-          !is_in_time(trouble, finding))
+      if (!gpus.contains(trouble.device) || !may_explain(trouble, finding) || !is_in_time(trouble, finding))
         continue;
-      cite("likely", trouble, host, finding);
-      is_explained = true;
+      // A short slowdown, or a Xid that a program's end brings, is seldom a cause.
+      const bool is_likely = trouble.severity > Severity::kNote;
+      cite(is_likely ? "likely" : "possible", trouble, host, finding);
+      if (is_likely) advise(trouble.remedy, finding);
+      is_explained = is_explained || is_likely;
     }
     if (class_of(finding.id) == FindingClass::kGpuLate)
       for (const std::string& gpu : gpus) compare_clocks(gpu, host, is_explained, finding);
@@ -125,25 +127,36 @@ class GpuJoining {
 
   // The driver tells both the kernel's log and us.
   void confirm(Finding& finding, const HostSamples& host) {
-    for (const LinkTrouble& trouble : host.gpu_troubles)
-      if (is_xid(trouble) && has_word(trouble.says, "Xid") &&
-          mentions(finding, trouble.says.substr(trouble.says.find("Xid"),
-                                                trouble.says.find(':') - trouble.says.find("Xid"))))
-        cite("confirmed", trouble, host, finding);
+    for (const LinkTrouble& trouble : host.gpu_troubles) {
+      const size_t xid = trouble.says.find("Xid");
+      // The kernel names a device without its function.
+      if (!is_xid(trouble) || xid == trouble.says.npos ||
+          !mentions(finding, trouble.says.substr(xid, trouble.says.find(':') - xid)) ||
+          !mentions(finding, trouble.device.substr(0, trouble.device.rfind('.'))))
+        continue;
+      cite("confirmed", trouble, host, finding);
+      advise(trouble.remedy, finding);
+    }
   }
 
   void compare_clocks(const std::string& gpu, const HostSamples& host, bool is_explained, Finding& finding) {
     const auto own = host.sm_clocks.find(gpu);
     if (own == host.sm_clocks.end()) return;
+    // Of what other jobs do, or nobody, a clock says nothing about this one.
+    const auto used = used_on(host.host);
     std::vector<uint64_t> others;
     for (const auto& [device, clock] : host.sm_clocks)
-      if (device != gpu) others.push_back(clock);
+      if (device != gpu && used && used->contains(device)) others.push_back(clock);
+    const bool was_slowed = std::any_of(
+        host.gpu_troubles.begin(), host.gpu_troubles.end(),
+        [&](const LinkTrouble& trouble) { return trouble.device == gpu && is_about_clocks(trouble); });
     const std::string of = std::string(kGpuCounters) + ": ";
-    const std::string who = wording::name(gpu) + " of " + wording::name(host.host);
+    const std::string who = wording::name(gpu) + " of " + wording::name(host.host) + ": " +
+                            (was_slowed ? "" : "not slowed down; ");
     if (others.empty()) {
       if (!is_explained)
-        finding.evidence.push_back(of + who + ": not slowed down; its SM clock was " + mhz(own->second) +
-                                   " (median), and the host has no other GPU to compare with");
+        finding.evidence.push_back(of + who + "its SM clock was " + mhz(own->second) +
+                                   " (median), and no other GPU is known to do the same work there");
       return add_source(finding);
     }
     std::nth_element(others.begin(), others.begin() + static_cast<ptrdiff_t>(others.size() / 2),
@@ -152,14 +165,15 @@ class GpuJoining {
     const std::string clocks =
         "its SM clock was " + mhz(own->second) + " (median), the others' " + mhz(usual);
     if (static_cast<double>(own->second) < kLowClock * static_cast<double>(usual)) {
-      finding.evidence.push_back(of + "likely: " + who + ": " + clocks);
+      finding.evidence.push_back(of + "likely: " + wording::name(gpu) + " of " + wording::name(host.host) +
+                                 ": " + clocks);
       if (!is_explained)
-        finding.advice += (finding.advice.empty() ? "" : " ") +
-                          std::string(
-                              "Compare power limit, clock settings and heat of that GPU with the others': "
-                              "`nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`.");
+        advise(
+            "Compare power limit, clock settings and heat of that GPU with the others': "
+            "`nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`.",
+            finding);
     } else if (!is_explained) {
-      finding.evidence.push_back(of + who + ": not slowed down; " + clocks);
+      finding.evidence.push_back(of + who + clocks);
     }
     add_source(finding);
   }
@@ -170,10 +184,13 @@ class GpuJoining {
                                wording::name(host.host) + ": " + trouble.says);
     for (size_t i = 0; i < std::min(trouble.evidence.size(), kMostGpuLines); ++i)
       finding.evidence.push_back(of + trouble.evidence[i]);
-    if (finding.advice.find(trouble.remedy) == std::string::npos)
-      finding.advice += (finding.advice.empty() ? "" : " ") + trouble.remedy;
     add_source(finding);
     cited_.insert(&trouble);
+  }
+
+  static void advise(const std::string& remedy, Finding& finding) {
+    if (finding.advice.find(remedy) == std::string::npos)
+      finding.advice += (finding.advice.empty() ? "" : " ") + remedy;
   }
 
   static void add_source(Finding& finding) {

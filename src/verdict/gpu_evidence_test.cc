@@ -203,5 +203,66 @@ TEST_F(GpuEvidence, WhereItIsNotKnownWhichGpusAreUsedItMayBeAny) {
   EXPECT_EQ(findings_[1].severity, Severity::kWarning);
 }
 
+TEST_F(GpuEvidence, WhatTwoFindingsAreAboutExplainsBoth) {
+  finding(FindingId::kGpuLate, {3}, {"node1"});
+  finding(FindingId::kGpuLateWindow, {3}, {"node1"});
+  hosts_[1].gpu_troubles.push_back(slowed(kSecondGpu));
+  run();
+  ASSERT_EQ(findings_.size(), 2u);
+  for (const Finding& each : findings_) {
+    ASSERT_FALSE(each.evidence.empty());
+    EXPECT_EQ(each.evidence[0].find("GPU counters: likely: 0000:33:00.0"), 0u) << each.evidence[0];
+    for (const std::string& line : each.evidence)
+      EXPECT_EQ(line.find("not slowed down"), std::string::npos) << line;
+  }
+}
+
+TEST_F(GpuEvidence, AClockThatWasSlowedBeforeIsNotSaidToBeWell) {
+  finding(FindingId::kGpuLate, {3}, {"node1"}).since_ns = at_ms(100'000);
+  hosts_[1].gpu_troubles.push_back(slowed(kSecondGpu, 30'000));
+  run();
+  EXPECT_FALSE(says("not slowed down"));
+  EXPECT_TRUE(says("its SM clock was 1755 MHz (median), the others' 1755 MHz"));
+}
+
+TEST_F(GpuEvidence, WhatIsOnlyANoteIsNoLikelyCause) {
+  finding(FindingId::kRankDead, {3}, {"node1"});
+  hosts_[1].gpu_troubles.push_back(trouble(FindingId::kAbortedXid, kSecondGpu,
+                                           "the driver reported Xid 45: what was left is dropped", 5,
+                                           Severity::kNote));
+  run();
+  ASSERT_EQ(findings_.size(), 1u);
+  EXPECT_TRUE(says("possible: 0000:33:00.0 of node1: the driver reported Xid 45"));
+  EXPECT_FALSE(says("likely"));
+  EXPECT_EQ(findings_[0].advice, "Look at it.");
+}
+
+// A GPU that idles, or that another job drives, has any clock.
+TEST_F(GpuEvidence, ClocksAreComparedAmongTheGpusOfTheRun) {
+  finding(FindingId::kGpuLate, {3}, {"node1"});
+  hosts_[1].sm_clocks = {
+      {kFirstGpu, 1400}, {kSecondGpu, 1400}, {"0000:53:00.0", 1980}, {"0000:73:00.0", 1980}};
+  run();
+  EXPECT_FALSE(says("likely"));
+  EXPECT_TRUE(says("its SM clock was 1400 MHz (median), the others' 1400 MHz"));
+}
+
+TEST_F(GpuEvidence, WhereItIsNotKnownWhichGpusAreUsedNoClockIsCompared) {
+  finding(FindingId::kGpuLate, {3}, {"node1"});
+  evidence_[0].job->processes[2].row.pci = {};
+  hosts_[1].sm_clocks[kSecondGpu] = 1200;
+  run();
+  EXPECT_FALSE(says("likely"));
+  EXPECT_TRUE(says("not slowed down; its SM clock was 1200 MHz (median), and no other GPU is known"));
+}
+
+TEST_F(GpuEvidence, TheKernelsLogConfirmsTheGpuThatItNames) {
+  finding(FindingId::kAbortedXid, {}, {"node1"}).statement = "a GPU reported Xid 79 (PCI 0000:33:00)";
+  hosts_[1].gpu_troubles = {xid(kFirstGpu)};
+  run();
+  EXPECT_FALSE(says("confirmed"));
+  EXPECT_EQ(findings_.size(), 2u);
+}
+
 }  // namespace
 }  // namespace lockstep::verdict

@@ -170,6 +170,12 @@ class GpuJudge {
 
   LinkTrouble& add(const std::string& device, FindingId id, Severity severity, std::string says,
                    std::string_view remedy) {
+    // A host has a log for each launcher that sampled it in turn.
+    for (LinkTrouble& known : host_.gpu_troubles) {
+      if (known.id != id || known.device != device || known.says != says) continue;
+      known.severity = std::max(known.severity, severity);
+      return known;
+    }
     LinkTrouble trouble;
     trouble.id = id;
     trouble.device = device;

@@ -136,5 +136,22 @@ TEST(GpuSamples, ErrorsOfNvLinkThatWereReadOnceShowNothing) {
   EXPECT_EQ(GpuLog().with("nvlink_replay", {{0, 3}}).judged().watched, 0u);
 }
 
+TEST(GpuSamples, TroubleOfTwoLogsOfAHostIsOne) {
+  SampleLog log;
+  log.host = "h";
+  log.start_ns = kLogStart;
+  log.last_ms = 20'000;
+  log.counters.push_back({{DeviceKind::kGpu, kGpu, "throttle"}, {{0, 0x40, true}, {500, 0, true}}});
+  SampleLog later = log;
+  later.start_ns += 60'000'000'000;
+  later.counters[0].samples[1].ms = 20'000;
+  const auto hosts = judge_samples({log, later});
+  ASSERT_EQ(hosts.at(0).gpu_troubles.size(), 1u);
+  const LinkTrouble& trouble = hosts[0].gpu_troubles[0];
+  EXPECT_EQ(trouble.severity, Severity::kWarning);
+  EXPECT_EQ(trouble.evidence.size(), 2u);
+  EXPECT_EQ(trouble.times_ns.size(), 4u);
+}
+
 }  // namespace
 }  // namespace lockstep::links

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks cheap questions each second (about 10 us each on an H100) and the links' own counters seldom. A
-// question that a GPU does not support is tried again from time to time: NVLinks answer only once a process
-// uses CUDA, and we begin before the job does.
+// Asks cheap questions each second (about 10 us each on an H100) and the links' own counters seldom. What a
+// GPU does not answer at the start is asked again each ten seconds: we begin before the job does, and links
+// or the fabric may come up later.
 #include "links/nvidia/watched_gpus.h"
 
 #include <unistd.h>

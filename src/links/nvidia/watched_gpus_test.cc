@@ -99,7 +99,7 @@ TEST_F(Watched, WhatAGpuDoesNotSupportIsNotWatched) {
   EXPECT_FALSE(values.contains({"0000:1e:00.0", "throttle"}));
 }
 
-// As they do until a process uses CUDA.
+// As of a fabric that comes up late.
 TEST_F(Watched, WhatAnswersLaterIsWatchedFromThenOn) {
   says("links 0\nfield_fail 138 -1 -1 3\nfield_fail 139 -1 -1 3\n");
   WatchedGpus gpus;
