@@ -107,8 +107,10 @@ class Reading {
   }
 
   Result<DiagnosedRun> take() {
-    if (run_.evidence.empty() && !run_.link_samples.empty()) add_links_alone();
-    if (run_.evidence.empty() && !run_.link_checks.empty()) add_checks_alone();
+    if (run_.evidence.empty() && !run_.link_samples.empty())
+      add_alone(kLinkCounters, link_samples_sentence(run_.link_samples));
+    if (run_.evidence.empty() && !run_.link_checks.empty())
+      add_alone(kLinkChecks, link_checks_sentence(run_.link_checks));
     if (run_.evidence.empty())
       return first_error_
                  ? *first_error_
@@ -141,18 +143,10 @@ class Reading {
     for (Error& error : troubles) lose(std::move(error));
   }
 
-  void add_checks_alone() {
+  void add_alone(std::string_view source, std::string content) {
     Evidence evidence;
-    evidence.source = kLinkChecks;
-    evidence.content = link_checks_sentence(run_.link_checks);
-    evidence.is_of_hosts = true;
-    run_.evidence.push_back(std::move(evidence));
-  }
-
-  void add_links_alone() {
-    Evidence evidence;
-    evidence.source = kLinkCounters;
-    evidence.content = link_samples_sentence(run_.link_samples);
+    evidence.source = source;
+    evidence.content = std::move(content);
     evidence.is_of_hosts = true;
     run_.evidence.push_back(std::move(evidence));
   }

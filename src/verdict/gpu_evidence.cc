@@ -6,11 +6,11 @@
 #include "verdict/gpu_evidence.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 
-#include "base/text/units.h"
 #include "base/text/wording.h"
+#include "verdict/device_evidence.h"
 #include "verdict/transfers.h"
 
 namespace lockstep::verdict {
@@ -23,9 +23,7 @@ using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
 
-constexpr int64_t kBeforeOnsetNs = 60'000'000'000;  // since when somebody is late is known to tens of seconds
 constexpr double kLowClock = 0.95;  // of the others' median; GPUs of one kind and load differ by less
-constexpr size_t kMostGpuLines = 3, kMostGpusNamed = 4;
 
 bool is_about_clocks(const LinkTrouble& trouble) { return trouble.id == FindingId::kGpuLateThrottled; }
 bool is_xid(const LinkTrouble& trouble) { return trouble.id == FindingId::kAbortedXid; }
@@ -50,13 +48,6 @@ bool is_about_gpus(const Finding& finding) {
           of == FindingClass::kAborted);
 }
 
-// What rose or ended long before the trouble began did not begin it.
-bool is_in_time(const LinkTrouble& trouble, const Finding& finding) {
-  return !finding.since_ns || std::any_of(trouble.times_ns.begin(), trouble.times_ns.end(), [&](int64_t at) {
-    return at >= *finding.since_ns - kBeforeOnsetNs;
-  });
-}
-
 std::string mhz(uint64_t clock) { return std::to_string(clock) + " MHz"; }
 
 class GpuJoining {
@@ -73,35 +64,21 @@ class GpuJoining {
   }
 
  private:
-  // Of the ranks that a finding names, as kernels write their addresses.
+  // Of the ranks that a finding names.
   std::set<std::string> gpus_of(const Finding& finding, const std::string& host) const {
     std::set<std::string> gpus;
-    for (const Evidence& evidence : evidence_) {
-      if (!evidence.job) continue;
-      const model::Job& job = *evidence.job;
-      for (uint32_t i = 0; i < job.processes.size(); ++i) {
-        const model::Process& row = job.processes[i].row;
-        if (job.text(row.host) != host ||
-            !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
-          continue;
-        if (const std::string pci = kernel_address(job.who(i).pci); !pci.empty()) gpus.insert(pci);
-      }
-    }
+    for (const ProcessOfRun& process : processes_on(host, evidence_, finding))
+      if (std::string pci = process.pci(); !pci.empty()) gpus.insert(std::move(pci));
     return gpus;
   }
 
   // All that processes of the run use on a host; nothing where that is not known of each.
   std::optional<std::set<std::string>> used_on(const std::string& host) const {
     std::set<std::string> gpus;
-    for (const Evidence& evidence : evidence_) {
-      if (!evidence.job) continue;
-      const model::Job& job = *evidence.job;
-      for (uint32_t i = 0; i < job.processes.size(); ++i) {
-        if (job.text(job.processes[i].row.host) != host) continue;
-        const std::string pci = kernel_address(job.who(i).pci);
-        if (pci.empty()) return std::nullopt;
-        gpus.insert(pci);
-      }
+    for (const ProcessOfRun& process : processes_on(host, evidence_)) {
+      std::string pci = process.pci();
+      if (pci.empty()) return std::nullopt;
+      gpus.insert(std::move(pci));
     }
     if (gpus.empty()) return std::nullopt;
     return gpus;
@@ -118,7 +95,7 @@ class GpuJoining {
       // A short slowdown, or a Xid that a program's end brings, is seldom a cause.
       const bool is_likely = trouble.severity > Severity::kNote;
       cite(is_likely ? "likely" : "possible", trouble, host, finding);
-      if (is_likely) advise(trouble.remedy, finding);
+      if (is_likely) add_advice(trouble.remedy, finding);
       is_explained = is_explained || is_likely;
     }
     if (class_of(finding.id) == FindingClass::kGpuLate)
@@ -135,7 +112,7 @@ class GpuJoining {
           !mentions(finding, trouble.device.substr(0, trouble.device.rfind('.'))))
         continue;
       cite("confirmed", trouble, host, finding);
-      advise(trouble.remedy, finding);
+      add_advice(trouble.remedy, finding);
     }
   }
 
@@ -157,7 +134,7 @@ class GpuJoining {
       if (!is_explained)
         finding.evidence.push_back(of + who + "its SM clock was " + mhz(own->second) +
                                    " (median), and no other GPU is known to do the same work there");
-      return add_source(finding);
+      return add_source(kGpuCounters, finding);
     }
     std::nth_element(others.begin(), others.begin() + static_cast<ptrdiff_t>(others.size() / 2),
                      others.end());
@@ -168,76 +145,39 @@ class GpuJoining {
       finding.evidence.push_back(of + "likely: " + wording::name(gpu) + " of " + wording::name(host.host) +
                                  ": " + clocks);
       if (!is_explained)
-        advise(
+        add_advice(
             "Compare power limit, clock settings and heat of that GPU with the others': "
             "`nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`.",
             finding);
     } else if (!is_explained) {
       finding.evidence.push_back(of + who + clocks);
     }
-    add_source(finding);
+    add_source(kGpuCounters, finding);
   }
 
   void cite(std::string_view word, const LinkTrouble& trouble, const HostSamples& host, Finding& finding) {
-    const std::string of = std::string(kGpuCounters) + ": ";
-    finding.evidence.push_back(of + std::string(word) + ": " + wording::name(trouble.device) + " of " +
-                               wording::name(host.host) + ": " + trouble.says);
-    for (size_t i = 0; i < std::min(trouble.evidence.size(), kMostGpuLines); ++i)
-      finding.evidence.push_back(of + trouble.evidence[i]);
-    add_source(finding);
+    verdict::cite(kGpuCounters, word, trouble, host.host, finding);
     cited_.insert(&trouble);
   }
 
-  static void advise(const std::string& remedy, Finding& finding) {
-    if (finding.advice.find(remedy) == std::string::npos)
-      finding.advice += (finding.advice.empty() ? "" : " ") + remedy;
-  }
-
-  static void add_source(Finding& finding) {
-    const std::string name(kGpuCounters);
-    if (std::find(finding.sources.begin(), finding.sources.end(), name) == finding.sources.end())
-      finding.sources.push_back(name);
-  }
-
-  // One finding for all GPUs with one trouble: a rack that grows hot takes many along.
   void add_others() {
-    using Key = std::tuple<std::string_view, std::string, Severity, bool>;  // at last: no process uses it
-    std::map<Key, Finding> by_trouble;
-    std::map<Key, std::vector<std::string>> devices;
+    std::vector<TroubleAlone> alone;
     for (const HostSamples* const host : hosts_) {
       const auto used = used_on(host->host);
       for (const LinkTrouble& trouble : host->gpu_troubles) {
         if (cited_.contains(&trouble)) continue;
         // Another job's GPU does nothing to this one.
-        const bool is_unused = used && !used->contains(trouble.device);
-        const Severity severity = is_unused ? Severity::kNote : trouble.severity;
-        const Key key(id_text(trouble.id), trouble.says, severity, is_unused);
-        Finding& finding = by_trouble.try_emplace(key, trouble.id).first->second;
-        finding.severity = severity;
-        finding.advice = trouble.remedy;
-        if (!is_on(finding, host->host)) finding.hosts.push_back(host->host);
-        devices[key].push_back(wording::name(trouble.device) + " of " + wording::name(host->host));
-        for (const std::string& line : trouble.evidence)
-          if (finding.evidence.size() < kMostGpuLines * kMostGpusNamed)
-            finding.evidence.push_back(wording::name(host->host) + ", " + line);
+        if (used && !used->contains(trouble.device))
+          alone.push_back({host, &trouble, true, "only a note: no process of this run uses it"});
+        else if (trouble.severity == Severity::kNote)
+          alone.push_back({host, &trouble, true, ""});
+        else
+          alone.push_back(
+              {host, &trouble, false,
+               "only possible: as far as this run shows, no rank was late, stuck or dead because of it"});
       }
     }
-    for (auto& [key, finding] : by_trouble) {
-      const std::vector<std::string>& named = devices[key];
-      finding.statement = "GPU ";
-      for (size_t i = 0; i < std::min(named.size(), kMostGpusNamed); ++i)
-        finding.statement += (i == 0 ? "" : ", ") + named[i];
-      if (named.size() > kMostGpusNamed)
-        finding.statement += " and " + wording::count(named.size() - kMostGpusNamed, "other");
-      finding.statement += ": " + std::get<1>(key) + " while the job ran";
-      if (std::get<bool>(key))
-        finding.evidence.push_back("only a note: no process of this run uses it");
-      else if (finding.severity > Severity::kNote)
-        finding.evidence.push_back(
-            "only possible: as far as this run shows, no rank was late, stuck or dead because of it");
-      finding.sources = {std::string(kGpuCounters)};
-      findings_.push_back(std::move(finding));
-    }
+    for (Finding& finding : findings_of(kGpuCounters, "GPU ", alone)) findings_.push_back(std::move(finding));
   }
 
   const std::vector<const HostSamples*>& hosts_;

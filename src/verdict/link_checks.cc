@@ -12,6 +12,7 @@
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "verdict/device_evidence.h"
 #include "verdict/transfers.h"
 
 namespace lockstep::verdict {
@@ -97,10 +98,8 @@ class SettingBeside {
   }
 
   static void add_line(Finding& finding, const std::string& text) {
-    const std::string name(kLinkChecks);
-    finding.evidence.push_back(name + ": " + text);
-    if (std::find(finding.sources.begin(), finding.sources.end(), name) == finding.sources.end())
-      finding.sources.push_back(name);
+    finding.evidence.push_back(std::string(kLinkChecks) + ": " + text);
+    add_source(kLinkChecks, finding);
   }
 
   static void cite(const LinkCheck& check, const std::string& host, const LinkFact& fact,
@@ -115,18 +114,11 @@ class SettingBeside {
   // unknown.
   std::optional<std::set<std::string>> gpus_of(const Finding& finding, const std::string& host) const {
     std::set<std::string> gpus;
-    for (const Evidence& of : evidence_) {
-      if (!of.job) continue;
-      for (uint32_t i = 0; i < of.job->processes.size(); ++i) {
-        const model::Process& row = of.job->processes[i].row;
-        if (of.job->text(row.host) != host ||
-            !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
-          continue;
-        const std::string pci = kernel_address(of.job->who(i).pci);
-        if (pci.empty()) return std::nullopt;
-        gpus.insert(pci);
-        if (row.uuid != 0) gpus.insert(uuid_digits(of.job->text(row.uuid)));
-      }
+    for (const ProcessOfRun& process : processes_on(host, evidence_, finding)) {
+      const std::string pci = process.pci();
+      if (pci.empty()) return std::nullopt;
+      gpus.insert(pci);
+      if (const std::string uuid = process.uuid(); !uuid.empty()) gpus.insert(uuid_digits(uuid));
     }
     if (gpus.empty()) return std::nullopt;
     return gpus;
@@ -163,7 +155,7 @@ class SettingBeside {
     for (size_t i = 0; i < std::min(troubles.size(), kMostFactsCited); ++i) {
       cite(check, host, *troubles[i],
            gpus ? "supports this" : "may explain this, as which GPUs it is about is unknown", finding);
-      if (gpus) advise(*troubles[i], finding);
+      if (gpus) add_advice(troubles[i]->remedy, finding);
     }
     cited.insert(troubles.begin(), troubles.end());
     if (!troubles.empty()) return;
@@ -216,7 +208,7 @@ class SettingBeside {
     for (size_t i = 0; i < std::min(troubles.size(), kMostFactsCited); ++i) {
       cite(check, host, *troubles[i], ports ? "supports this" : "may explain this, if the job uses that port",
            finding);
-      if (ports) advise(*troubles[i], finding);
+      if (ports) add_advice(troubles[i]->remedy, finding);
     }
     cited.insert(troubles.begin(), troubles.end());
     if (!troubles.empty() || looked_at == 0) return;
@@ -224,11 +216,6 @@ class SettingBeside {
              check.tool + " shows no fault: of " + wording::name(host) + ' ' +
                  (looked_at == 1 ? "the port is" : "all " + wording::count(looked_at, "port") + " are") +
                  " active, and none is slower than its siblings; errors it does not tell");
-  }
-
-  static void advise(const LinkFact& fact, Finding& finding) {
-    if (finding.advice.find(fact.remedy) == std::string::npos)
-      finding.advice += (finding.advice.empty() ? "" : " ") + fact.remedy;
   }
 
   void add_as_they_are(const LinkCheck& check) {

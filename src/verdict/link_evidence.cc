@@ -7,13 +7,13 @@
 #include "verdict/link_evidence.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "verdict/device_evidence.h"
 #include "verdict/gpu_evidence.h"
 #include "verdict/transfers.h"
 
@@ -27,11 +27,9 @@ using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
 
-// Connections are retried for tens of seconds before an operation is seen to stand still.
-constexpr int64_t kBeforeNs = 60'000'000'000;
 // Another run's, as evidence of any kind is told from it (verdict/join/join.h).
 constexpr int64_t kOtherTimeNs = 600'000'000'000;
-constexpr size_t kMostLines = 3, kMostDevices = 4, kMostCongestion = 2;
+constexpr size_t kMostCongestion = 2;
 
 size_t common_parts(std::string_view a, std::string_view b) {
   // Steps of the PCI tree that two devices share, from the root down.
@@ -87,21 +85,6 @@ class Joining {
     findings_.push_back(std::move(finding));
   }
 
-  static void cite(const LinkTrouble& trouble, const HostSamples& host, std::string_view word,
-                   Finding& finding) {
-    finding.evidence.push_back(std::string(kLinkCounters) + ": " + std::string(word) + ": " +
-                               wording::name(trouble.device) + " of " + wording::name(host.host) + ": " +
-                               trouble.says);
-    for (size_t i = 0; i < std::min(trouble.evidence.size(), kMostLines); ++i)
-      finding.evidence.push_back(std::string(kLinkCounters) + ": " + trouble.evidence[i]);
-    add_source(finding);
-  }
-  static void add_source(Finding& finding) {
-    const std::string name(kLinkCounters);
-    if (std::find(finding.sources.begin(), finding.sources.end(), name) == finding.sources.end())
-      finding.sources.push_back(name);
-  }
-
   // Logs that tell of the same port: what each says, the other confirms.
   void confirm(const HostSamples& host) {
     for (const LinkTrouble& trouble : host.troubles)
@@ -109,7 +92,7 @@ class Joining {
         if (class_of(finding.id) != FindingClass::kTransportError || !is_on(finding, host.host) ||
             !names_port(finding, trouble.device))
           continue;
-        cite(trouble, host, "confirmed", finding);
+        cite(kLinkCounters, "confirmed", trouble, host.host, finding);
         confirmed_.insert(&trouble);
         cited_.emplace(&trouble, &finding);
       }
@@ -121,20 +104,12 @@ class Joining {
   // known.
   std::optional<std::set<std::string>> places_of(const Finding& finding, const HostSamples& host) const {
     std::set<std::string> places;
-    for (const Evidence& evidence : evidence_) {
-      if (!evidence.job) continue;
-      const model::Job& job = *evidence.job;
-      for (uint32_t i = 0; i < job.processes.size(); ++i) {
-        const model::Process& row = job.processes[i].row;
-        if (job.text(row.host) != host.host ||
-            !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
-          continue;
-        const auto gpu = host.gpus.find(kernel_address(job.who(i).pci));
-        // One GPU whose place is unknown makes the whole answer unknown: its card may be any.
-        if (gpu == host.gpus.end()) return std::nullopt;
-        places.insert(gpu->second);
-        if (!is_within_host(finding) && !add_nearest(gpu->second, host, places)) return std::nullopt;
-      }
+    for (const ProcessOfRun& process : processes_on(host.host, evidence_, finding)) {
+      const auto gpu = host.gpus.find(process.pci());
+      // One GPU whose place is unknown makes the whole answer unknown: its card may be any.
+      if (gpu == host.gpus.end()) return std::nullopt;
+      places.insert(gpu->second);
+      if (!is_within_host(finding) && !add_nearest(gpu->second, host, places)) return std::nullopt;
     }
     if (places.empty()) return std::nullopt;
     return places;
@@ -171,13 +146,6 @@ class Joining {
     return cards.size() == 1 && cards.contains(trouble.card) ? OnPath::kYes : OnPath::kUnknown;
   }
 
-  static bool is_in_time(const LinkTrouble& trouble, const Finding& finding) {
-    // What rose long before the trouble began did not begin it; what rose after may follow from it, and is
-    // cited.
-    return !finding.since_ns || std::any_of(trouble.times_ns.begin(), trouble.times_ns.end(),
-                                            [&](int64_t at) { return at >= *finding.since_ns - kBeforeNs; });
-  }
-
   void explain(Finding& finding, const std::vector<const HostSamples*>& hosts) {
     std::vector<std::string> without = finding.hosts;
     for (const HostSamples* const host : hosts) {
@@ -205,14 +173,13 @@ class Joining {
       const OnPath on = on_path(trouble, finding, host, places);
       if (on == OnPath::kNo) continue;
       if (on == OnPath::kUnknown) {
-        cite(trouble, host, "possible; which card is on the path is unknown", finding);
+        cite(kLinkCounters, "possible; which card is on the path is unknown", trouble, host.host, finding);
         may_be_explained = true;
         continue;
       }
       const bool is_confirmed = confirmed_.contains(&trouble);
-      cite(trouble, host, is_confirmed ? "confirmed by the log" : "likely", finding);
-      if (!trouble.remedy.empty() && finding.advice.find(trouble.remedy) == std::string::npos)
-        finding.advice += (finding.advice.empty() ? "" : " ") + trouble.remedy;
+      cite(kLinkCounters, is_confirmed ? "confirmed by the log" : "likely", trouble, host.host, finding);
+      add_advice(trouble.remedy, finding);
       if (!is_confirmed) likely_.insert(&trouble);
       is_explained = true;
     }
@@ -236,45 +203,23 @@ class Joining {
                                (!others        ? "no error rose"
                                 : on_path_only ? "no error rose on the cards nearest to these GPUs"
                                                : "no error rose in the time in question"));
-    add_source(finding);
+    add_source(kLinkCounters, finding);
   }
 
-  // What nothing else tells of. One finding for all ports with one trouble: a switch that restarts takes many
-  // along.
+  // What nothing else tells of.
   void add_possible(const std::vector<const HostSamples*>& hosts) {
-    // A note apart from what may be a cause, in the order of the ids as people read them.
-    using Key = std::tuple<std::string_view, bool, std::string>;
-    std::map<Key, Finding> by_trouble;
-    std::map<Key, std::vector<std::string>> devices;
+    std::vector<TroubleAlone> alone;
     for (const HostSamples* const host : hosts)
       for (const LinkTrouble& trouble : host->troubles) {
         if (confirmed_.contains(&trouble) || likely_.contains(&trouble)) continue;
         // A port that nobody uses slows nobody down.
-        const Severity severity = trouble.moved_data == false ? Severity::kNote : trouble.severity;
-        const Key key(id_text(trouble.id), severity == Severity::kNote, trouble.says);
-        const auto [at, is_new] = by_trouble.try_emplace(key, trouble.id);
-        Finding& finding = at->second;
-        finding.severity = is_new ? severity : std::max(finding.severity, severity);
-        finding.advice = trouble.remedy;
-        if (std::find(finding.hosts.begin(), finding.hosts.end(), host->host) == finding.hosts.end())
-          finding.hosts.push_back(host->host);
-        devices[key].push_back(wording::name(trouble.device) + " of " + wording::name(host->host));
-        for (const std::string& line : trouble.evidence)
-          if (finding.evidence.size() < 4 * kMostDevices)
-            finding.evidence.push_back(wording::name(host->host) + ", " + line);
+        const bool is_note = trouble.moved_data == false || trouble.severity == Severity::kNote;
+        alone.push_back({host, &trouble, is_note,
+                         is_note ? "only a note: it carried hardly any data"
+                                 : "only possible: no slow transfer and no log line points to it"});
       }
-    for (auto& [key, finding] : by_trouble) {
-      const std::vector<std::string>& named = devices[key];
-      for (size_t i = 0; i < std::min(named.size(), kMostDevices); ++i)
-        finding.statement += (i == 0 ? "" : ", ") + named[i];
-      if (named.size() > kMostDevices)
-        finding.statement += " and " + wording::count(named.size() - kMostDevices, "other");
-      finding.statement += ": " + std::get<std::string>(key) + " while the job ran" +
-                           (finding.severity == Severity::kNote ? "" : ", a possible cause of delays");
-      finding.evidence.push_back(finding.severity == Severity::kNote
-                                     ? "only a note: it carried hardly any data"
-                                     : "only possible: no slow transfer and no log line points to it");
-      finding.sources = {std::string(kLinkCounters)};
+    for (Finding& finding : findings_of(kLinkCounters, "", alone)) {
+      if (finding.severity > Severity::kNote) finding.statement += ", a possible cause of delays";
       findings_.push_back(std::move(finding));
     }
   }
