@@ -5,9 +5,9 @@
 #include "links/judge/gpu_samples.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "links/judge/rise.h"
@@ -107,7 +107,7 @@ class GpuJudge {
       if (counter.key.name == "throttle")
         judge_clock(counter, clock == clocks.end() ? nullptr : clock->second);
       if (counter.key.name == "ecc_uncorrected") judge_memory(counter);
-      if (counter.key.name.starts_with(kXidPrefix)) judge_xid(counter);
+      judge_xid(counter);
     }
   }
 
@@ -148,11 +148,12 @@ class GpuJudge {
     for (const RiseEvent& event : rise.events) add_times({event.ms}, trouble);
   }
 
+  // Of other counters nothing.
   void judge_xid(const SampledCounter& counter) {
-    const std::string digits = counter.key.name.substr(kXidPrefix.size());
+    std::string_view rest = counter.key.name;
     uint64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size() || counter.samples.empty()) return;
+    if (!take(rest, kXidPrefix) || !take_number(rest, number) || !rest.empty() || counter.samples.empty())
+      return;
     const auto meaning = std::find_if(std::begin(kXids), std::end(kXids),
                                       [&](const XidMeaning& xid) { return xid.number == number; });
     const bool is_known = meaning != std::end(kXids);

@@ -46,10 +46,11 @@ class IbstatParser {
       card_ = "/sys/class/infiniband/" + std::string(name);
       return {};
     }
-    line = without_blanks(line);
+    line = trimmed(line, kBlanksOfLine);
     const size_t colon = line.find(':');
     if (card_.empty() || colon == line.npos) return {};
-    const std::string_view key = line.substr(0, colon), value = without_blanks(line.substr(colon + 1));
+    const std::string_view key = line.substr(0, colon),
+                           value = trimmed(line.substr(colon + 1), kBlanksOfLine);
     if (value.size() > kMostValue) return error("has a value that is too long");
     if (key.starts_with("Port ") && value.empty()) return open_port(key.substr(5));
     if (!port_.empty()) {

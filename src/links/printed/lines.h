@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/ascii.h"
 #include "links/record.h"
 
 namespace lockstep::links {
@@ -35,17 +36,12 @@ class TextLines {
   uint32_t number_ = 0;
 };
 
-inline std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
+inline constexpr std::string_view kBlanksOfLine = " \t\r";
 
 // At most `most` words; a caller asks for one more than it can use.
 inline std::vector<std::string_view> split_words(std::string_view line, size_t most) {
   std::vector<std::string_view> words;
-  while (words.size() < most && !(line = without_blanks(line)).empty()) {
+  while (words.size() < most && !(line = trimmed(line, kBlanksOfLine)).empty()) {
     words.push_back(line.substr(0, line.find_first_of(" \t")));
     line.remove_prefix(words.back().size());
   }
@@ -68,7 +64,7 @@ std::optional<T> number_of(std::string_view word, int base = 10) {
 // What the record draws from this line can be shown.
 inline void keep_line(LinksRecord& record, uint32_t number, std::string_view line) {
   constexpr size_t kMostShown = 160;
-  record.lines.emplace(number, without_blanks(line).substr(0, kMostShown));
+  record.lines.emplace(number, trimmed(line, kBlanksOfLine).substr(0, kMostShown));
 }
 inline void keep_line_of(LinksRecord& record, const std::string& device, uint32_t number,
                          std::string_view line) {

@@ -45,7 +45,7 @@ struct LinkLine {
 };
 // Of what -s and -e print; -c and -p have other words behind the number.
 std::optional<LinkLine> link_of(std::string_view line) {
-  line = without_blanks(line);
+  line = trimmed(line, kBlanksOfLine);
   const size_t colon = line.find(": ");
   if (!line.starts_with("Link ") || colon == line.npos) return std::nullopt;
   const auto number = number_of<uint32_t>(line.substr(5, colon - 5));
@@ -61,7 +61,7 @@ class NvlinkParser {
   explicit NvlinkParser(const std::string& where) : where_(where) {}
 
   Result<void> line(std::string_view line, uint32_t number) {
-    if (const auto head = head_of(without_blanks(line))) return open(*head);
+    if (const auto head = head_of(trimmed(line, kBlanksOfLine))) return open(*head);
     const auto of = link_of(line);
     if (!of) return {};
     if (gpu_ == nullptr) return error("has links of no GPU");
@@ -152,7 +152,7 @@ bool is_nvlink(std::string_view text) {
   bool after_gpu = false;
   for (TextLines lines(text); lines.next();) {
     if (after_gpu && link_of(lines.line())) return true;
-    if (head_of(without_blanks(lines.line()))) after_gpu = true;
+    if (head_of(trimmed(lines.line(), kBlanksOfLine))) after_gpu = true;
   }
   return false;
 }
