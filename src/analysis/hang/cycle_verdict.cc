@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/hang/call_order.h"
+#include "analysis/hang/calls/call_order.h"
 #include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 

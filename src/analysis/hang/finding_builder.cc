@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "analysis/finding_hosts.h"
-#include "analysis/hang/call_places.h"
+#include "analysis/hang/calls/call_places.h"
 #include "analysis/operation_name.h"
 #include "base/text/wording.h"
 #include "model/event_kind.h"

@@ -3,8 +3,8 @@
 // nothing shows which order the program meant.
 #include <algorithm>
 
+#include "analysis/hang/calls/swapped_calls.h"
 #include "analysis/hang/finding_builder.h"
-#include "analysis/hang/swapped_calls.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
 

@@ -14,7 +14,7 @@
 #include <map>
 #include <optional>
 
-#include "analysis/hang/call_order.h"
+#include "analysis/hang/calls/call_order.h"
 
 namespace lockstep::analysis::hang {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of several operations a stopped rank would have called first, and calls in another order.
-#include "analysis/hang/call_order.h"
+#include "analysis/hang/calls/call_order.h"
 
 #include <gtest/gtest.h>
 

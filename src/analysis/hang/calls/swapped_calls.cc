@@ -3,7 +3,7 @@
 // rank was on one communicator when it called each operation of the other. In a deadlock the ranks agree
 // nearly everywhere and differ at the end. Ranks that differ at more than two places call in no fixed order,
 // and then a difference proves nothing.
-#include "analysis/hang/swapped_calls.h"
+#include "analysis/hang/calls/swapped_calls.h"
 
 #include <algorithm>
 #include <map>

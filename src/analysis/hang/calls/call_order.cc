@@ -3,7 +3,7 @@
 // calls came, and takes the place with the longest run of equal calls before it. Programs with branches
 // repeat at several distances, so a fixed period would not find it. The search is bounded to the newest
 // 65,536 calls and to 512 equal ones, because each place costs a comparison.
-#include "analysis/hang/call_order.h"
+#include "analysis/hang/calls/call_order.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Lists where in the program the ranks of a block are: one line for each function and place, waiting ranks
 // first. Only inputs with stack frames, such as Flight Recorder dumps, know places. Sends and receives are
 // placed by the newest call, because the index of a pair's block counts transfers of another pair.
-#include "analysis/hang/call_places.h"
+#include "analysis/hang/calls/call_places.h"
 
 #include <algorithm>
 #include <map>
