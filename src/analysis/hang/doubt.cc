@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/hang/calls/behind.h"
 #include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
@@ -14,8 +15,16 @@
 namespace lockstep::analysis::hang {
 namespace {
 
-bool all_in(const std::vector<uint32_t>& actors, const Block& block) {
-  return std::includes(block.waiting.begin(), block.waiting.end(), actors.begin(), actors.end());
+constexpr size_t kMostShown = 3;  // operations behind which the ranks may stand
+
+// One of them stands in it, for all that is known.
+bool are_all_behind(const JobState& job_state, const std::vector<uint32_t>& actors, const Block& block) {
+  if (std::none_of(actors.begin(), actors.end(), [&](uint32_t actor) {
+        return std::binary_search(block.waiting.begin(), block.waiting.end(), actor);
+      }))
+    return false;
+  const std::vector<bool> behind = may_stand_behind(job_state, block);
+  return std::all_of(actors.begin(), actors.end(), [&](uint32_t actor) { return behind[actor]; });
 }
 
 // Ranks that stand still and did not end.
@@ -55,16 +64,12 @@ std::optional<int64_t> end_of(const JobState& job_state, uint32_t actor, const R
   return left_ns(job_state, actor, block);
 }
 
-}  // namespace
-
-bool has_left(const JobState& job_state, uint32_t actor, const Block& block) {
-  const std::optional<int64_t> left = left_ns(job_state, actor, block);
-  if (!left) return false;
-  const auto after = job_state.between(block.process, block.since_ns, job_state.actor(actor).process, *left);
-  return !after || *after <= block.patience.suspicious_ns();
+bool calls_nothing_more(const std::vector<Block>& blocks, const Root& root) {
+  return root.kind == Root::Kind::kNotHere && blocks[root.block].kind != Block::Kind::kInit;
 }
 
-void drop_followers(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
+// Who fell silent after somebody was no longer there.
+void drop_those_after(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
   std::vector<std::pair<uint32_t, int64_t>> ends;  // processes that are no longer there, since when
   for (const Root& root : culprits.roots) {
     for (uint32_t actor : root.actors) {
@@ -75,7 +80,7 @@ void drop_followers(const JobState& job_state, const std::vector<Block>& blocks,
   if (ends.empty()) return;
   for (Root& root : culprits.roots) {
     const Block& block = blocks[root.block];
-    if (root.kind != Root::Kind::kNotHere || block.kind == Block::Kind::kInit) continue;
+    if (!calls_nothing_more(blocks, root)) continue;
     const bool is_after = std::any_of(ends.begin(), ends.end(), [&](const auto& end) {
       const auto later = job_state.between(block.process, block.since_ns, end.first, end.second);
       return later && *later <= block.patience.suspicious_ns();
@@ -84,6 +89,81 @@ void drop_followers(const JobState& job_state, const std::vector<Block>& blocks,
       return is_after && no_gpu_times(job_state, actor) && !end_of(job_state, actor, root, block);
     });
   }
+}
+
+// How many ranks these are with all that wait for one of them, also through others.
+size_t held_by(const JobState& job_state, const std::vector<Block>& blocks,
+               const std::vector<uint32_t>& actors) {
+  std::vector<bool> held(job_state.actors().size());
+  for (uint32_t actor : actors) held[actor] = true;
+  std::vector<bool> seen(blocks.size());
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const std::vector<uint32_t>& missing = blocks[i].missing;
+      if (seen[i] || std::none_of(missing.begin(), missing.end(), [&](uint32_t a) { return held[a]; }))
+        continue;
+      seen[i] = more = true;
+      for (uint32_t actor : blocks[i].waiting) held[actor] = true;
+    }
+  }
+  return static_cast<size_t>(std::count(held.begin(), held.end(), true));
+}
+
+// Who may stand behind what another one has not called, where that one does not stand behind it in turn.
+void drop_those_behind(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
+  std::vector<Root*> silent;
+  std::vector<std::vector<bool>> behind;  // by root of `silent`
+  for (Root& root : culprits.roots) {
+    if (!calls_nothing_more(blocks, root)) continue;
+    silent.push_back(&root);
+    behind.push_back(may_stand_behind(job_state, blocks[root.block]));
+  }
+  // Who follows a root, by the root that it follows.
+  std::vector<std::vector<uint32_t>> followers(silent.size());
+  for (size_t i = 0; i < silent.size(); ++i) {
+    for (uint32_t actor : silent[i]->actors) {
+      if (!no_gpu_times(job_state, actor) || has_left(job_state, actor, blocks[silent[i]->block])) continue;
+      for (size_t other = 0; other < silent.size(); ++other) {
+        const std::vector<uint32_t>& held_by = silent[other]->actors;
+        if (other == i || !behind[other][actor] ||
+            std::any_of(held_by.begin(), held_by.end(), [&](uint32_t of) { return behind[i][of]; }))
+          continue;
+        followers[other].push_back(actor);
+        break;
+      }
+    }
+  }
+  std::set<uint32_t> dropped;
+  for (const auto& of : followers) dropped.insert(of.begin(), of.end());
+  const bool any_left = std::any_of(silent.begin(), silent.end(), [&](const Root* root) {
+    return std::any_of(root->actors.begin(), root->actors.end(),
+                       [&](uint32_t actor) { return !dropped.contains(actor); });
+  });
+  if (!any_left) return;
+  for (size_t i = 0; i < silent.size(); ++i) {
+    Root& root = *silent[i];
+    std::erase_if(root.actors, [&](uint32_t actor) { return dropped.contains(actor); });
+    if (followers[i].empty() || root.actors.empty()) continue;
+    root.followers = std::move(followers[i]);
+    std::vector<uint32_t> holding = root.actors;
+    holding.insert(holding.end(), root.followers.begin(), root.followers.end());
+    root.waiting = held_by(job_state, blocks, holding) - root.actors.size();
+  }
+}
+
+}  // namespace
+
+bool has_left(const JobState& job_state, uint32_t actor, const Block& block) {
+  const std::optional<int64_t> left = left_ns(job_state, actor, block);
+  if (!left) return false;
+  const auto after = job_state.between(block.process, block.since_ns, job_state.actor(actor).process, *left);
+  return !after || *after <= block.patience.suspicious_ns();
+}
+
+void drop_followers(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
+  drop_those_after(job_state, blocks, culprits);
+  drop_those_behind(job_state, blocks, culprits);
   std::erase_if(culprits.roots,
                 [](const Root& root) { return root.kind == Root::Kind::kNotHere && root.actors.empty(); });
 }
@@ -104,6 +184,7 @@ std::optional<Root> doubtful(const JobState& job_state, const std::vector<Block>
       joined.waiting = root.waiting;
     }
     actors.insert(root.actors.begin(), root.actors.end());
+    joined.followers.insert(joined.followers.end(), root.followers.begin(), root.followers.end());
   }
   joined.actors.assign(actors.begin(), actors.end());
   if (!std::all_of(actors.begin(), actors.end(),
@@ -111,7 +192,7 @@ std::optional<Root> doubtful(const JobState& job_state, const std::vector<Block>
     return std::nullopt;
   bool unexplained = joined.waiting + actors.size() < standing(job_state, blocks[joined.block].patience);
   bool together = actors.size() > 1 && std::any_of(blocks.begin(), blocks.end(), [&](const Block& b) {
-                    return b.kind == Block::Kind::kSilent && all_in(joined.actors, b);
+                    return b.kind == Block::Kind::kSilent && are_all_behind(job_state, joined.actors, b);
                   });
   if (!unexplained && !together) return std::nullopt;
   return joined;
@@ -127,8 +208,11 @@ Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& block
       " stopped calling operations first; without GPU times Lockstep cannot tell whether the host is stuck outside NCCL or a GPU cannot finish an earlier operation";
   finding.evidence.push_back(builder.list(root.actors) + " did not call " + builder.operation(block) + "; " +
                              builder.wait(block, root.waiting, root.actors.size() > 1));
+  builder.add_followers(root.followers, finding.evidence);
+  size_t shown = 0;
   for (const Block& other : blocks) {
-    if (other.kind != Block::Kind::kSilent || !all_in(root.actors, other)) continue;
+    if (other.kind != Block::Kind::kSilent || !are_all_behind(job_state, root.actors, other)) continue;
+    if (++shown > kMostShown) break;
     finding.evidence.push_back("no record shows whether " + builder.operation(other) +
                                ", which all ranks have joined, has ended");
   }

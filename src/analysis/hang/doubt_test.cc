@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "analysis/analysis.h"
 #include "analysis/testing/job_builder.h"
@@ -86,6 +87,64 @@ TEST(Doubt, OneRankThatAllWaitForIsBlamed) {
   Finding finding = only_finding(job);
   EXPECT_EQ(class_of(finding.id), FindingClass::kNeverJoined);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
+}
+
+// A pipeline of ranks 0, 1 and 2. Rank 2 does not send back to rank 1, which has called its receive and then
+// sends to rank 0. Rank 0 has called that receive, and does not come to the operation with rank 3.
+TEST(Doubt, WhoStandsBehindWhatAnotherHasNotCalledIsNotBlamed) {
+  for (const bool has_received : {true, false}) {
+    JobBuilder job(5);
+    const uint32_t pipeline = job.comm("pipeline", {0, 1, 2});
+    const uint32_t data = job.comm("data", {0, 3}), other = job.comm("data", {2, 4});
+    job.steps(data, 10, 0, 100, 0);
+    job.steps(other, 10, 50, 100, 0);
+    const auto back = [&](uint32_t from, double ms) {
+      job.call(from, pipeline, {.func = "Send", .called_ms = ms, .peer = static_cast<int>(from) - 1});
+    };
+    const auto receive = [&](uint32_t to, double ms) {
+      job.call(to, pipeline, {.func = "Recv", .called_ms = ms, .peer = static_cast<int>(to) + 1});
+    };
+    receive(1, 1000);
+    back(1, 1001);
+    if (has_received) receive(0, 1002);
+    job.call(3, data, {.called_ms = 1050});
+    job.call(4, other, {.called_ms = 1050});
+    const Finding finding = only_finding(job);
+    const std::string follows =
+        "rank 0 calls nothing more either: what was called before may stand behind that operation";
+    EXPECT_EQ(std::count(finding.evidence.begin(), finding.evidence.end(), follows), has_received);
+    if (has_received) {
+      EXPECT_EQ(id_text(finding.id), "never-joined");
+      EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
+      EXPECT_NE(finding.statement.find("4 ranks have waited"), std::string::npos) << finding.statement;
+    } else {
+      EXPECT_EQ(id_text(finding.id), "evidence-missing.gpu-times");
+      EXPECT_EQ(finding.ranks, (std::vector<int32_t>{0, 2})) << "rank 0 has not come there";
+    }
+  }
+}
+
+// Ranks 0 to 3 stop together. Those of a tensor group stand in one operation, and sends and receives connect
+// the groups.
+TEST(Doubt, RanksThatStopTogetherMayStandBehindOneOperationByWayOfOthers) {
+  for (const bool connected : {true, false}) {
+    JobBuilder job(8);
+    const uint32_t tensor[] = {job.comm("tensor", {0, 1}), job.comm("tensor", {2, 3})};
+    const uint32_t pipelines[] = {job.comm("pipeline", {0, 2}), job.comm("pipeline", {1, 3})};
+    const uint32_t world = job.world();
+    for (uint32_t comm : tensor) job.steps(comm, 10, 0, 100, 0);
+    job.steps(world, 10, 50, 100, 0);
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      job.call(rank, tensor[rank / 2], {.called_ms = 1000});
+      if (connected)
+        job.call(rank, pipelines[rank % 2],
+                 {.func = rank < 2 ? "Send" : "Recv", .called_ms = 1010, .peer = rank < 2 ? 1 : 0});
+      job.call(rank + 4, world, {.called_ms = 1050});
+    }
+    const Finding finding = only_finding(job);
+    EXPECT_EQ(id_text(finding.id), connected ? "evidence-missing.gpu-times" : "never-joined");
+    EXPECT_EQ(finding.ranks, (std::vector<int32_t>{0, 1, 2, 3}));
+  }
 }
 
 // Ranks 1 and 7 do not come to the data group's operation. Rank 7 was busy until `end_ms`; `leaves`: it left

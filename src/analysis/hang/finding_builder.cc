@@ -134,6 +134,13 @@ std::string FindingBuilder::wait(const Block& block, size_t waiting, bool plural
          duration(block.waited_ns) + (plural ? " for them" : " for it");
 }
 
+void FindingBuilder::add_followers(const std::vector<uint32_t>& followers,
+                                   std::vector<std::string>& lines) const {
+  if (followers.empty()) return;
+  lines.push_back(list(followers) + (followers.size() == 1 ? " calls" : " call") +
+                  " nothing more either: what was called before may stand behind that operation");
+}
+
 void FindingBuilder::add_state(uint32_t actor_row, const Block& block,
                                std::vector<std::string>& lines) const {
   const Actor& actor = job_state_.actor(actor_row);

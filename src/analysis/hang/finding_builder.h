@@ -45,6 +45,8 @@ class FindingBuilder {
   std::string wait(const Block& block, size_t waiting, bool plural = false) const;
   // What a rank did last, where its record ends, and what it is in the middle of; one line each.
   void add_state(uint32_t actor, const Block& block, std::vector<std::string>& lines) const;
+  // Who calls nothing more either, as Root::followers.
+  void add_followers(const std::vector<uint32_t>& followers, std::vector<std::string>& lines) const;
 
  private:
   model::Who who_is(uint32_t actor) const;

@@ -231,6 +231,7 @@ class Verdicts {
     if (at.kind == Block::Kind::kPair) finding.statement += "its end of ";
     finding.statement += builder_.operation(at) + "; " + builder_.wait(at, root.waiting, plural);
     add_states(root.actors, at, finding);
+    builder_.add_followers(root.followers, finding.evidence);
     note_unknown_completion(root.actors, finding);
     bool runs = std::any_of(root.actors.begin(), root.actors.end(), [this](uint32_t a) {
       return job_.processes[job_state_.actor(a).process].liveness == model::Liveness::kRunning;

@@ -371,10 +371,10 @@ class Graph {
     auto has_gap = [this](uint32_t actor) { return job_state_.gap(job_state_.actor(actor).process).any(); };
     // Such a cycle becomes a question about the files of those with gaps.
     std::erase_if(culprits_.cycles, [&](const Cycle& cycle) {
-      Root root{.kind = Root::Kind::kUnknown,
-                .block = cycle.blocks.front(),
-                .actors = {},
-                .waiting = cycle.waiting};
+      Root root;
+      root.kind = Root::Kind::kUnknown;
+      root.block = cycle.blocks.front();
+      root.waiting = cycle.waiting;
       std::copy_if(cycle.actors.begin(), cycle.actors.end(), std::back_inserter(root.actors), has_gap);
       if (root.actors.empty()) return false;
       std::sort(root.actors.begin(), root.actors.end());

@@ -20,9 +20,10 @@ struct Root {
     kAbsent,
     kUnknown,  // its record has gaps
   } kind = Kind::kNotHere;
-  uint32_t block = 0;            // the longest wait for it
-  std::vector<uint32_t> actors;  // ascending; empty: nobody to name
-  size_t waiting = 0;            // ranks that wait for it, also through others
+  uint32_t block = 0;               // the longest wait for it
+  std::vector<uint32_t> actors;     // ascending; empty: nobody to name
+  size_t waiting = 0;               // ranks that wait for it, also through others
+  std::vector<uint32_t> followers;  // of those, who call nothing more, as they may stand behind it
 };
 
 // One rank after the other: `actors[i]` waits in `blocks[i]` for `actors[i + 1]`, the last for the first.
