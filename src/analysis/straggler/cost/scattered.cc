@@ -81,7 +81,7 @@ std::optional<FewDelays> few_delays(const DelayCost& costs) {
     few.total_ns += of.ns;
     few.steps.push_back(of.step);
   }
-  if (of_few < kOnceShare * all) return std::nullopt;
+  if (of_few < kOnceShare * all || few.total_ns < kLeastTotalNs) return std::nullopt;
   return few;
 }
 
