@@ -5,6 +5,7 @@
 #include "analysis/straggler/reporter.h"
 
 #include <algorithm>
+#include <array>
 
 #include "analysis/finding_hosts.h"
 #include "analysis/operation_name.h"
@@ -14,6 +15,10 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 using Kind = Pattern::Kind;
+
+constexpr std::array kKinds = {FindingClass::kHostLate, FindingClass::kGpuLate};
+constexpr const char* kLookOnce =
+    "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";
 
 std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
 
@@ -105,14 +110,28 @@ void Reporter::show(Finding& finding, uint32_t process, const LateOp& late) cons
   finding.since_ns = late.host_ns;
 }
 
+std::vector<Reporter::Accused> Reporter::accused_of(FindingClass kind,
+                                                    const std::vector<Culprit>& culprits) const {
+  std::vector<Accused> of_kind;
+  for (const Culprit& culprit : culprits) {
+    const Accused accused{&culprit, account(culprit.row, culprit.pattern.first, culprit.pattern.last)};
+    const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
+    if (on_host == (kind == FindingClass::kHostLate)) of_kind.push_back(accused);
+  }
+  return of_kind;
+}
+
+bool Reporter::is_any_proven(const std::vector<Culprit>& culprits) const {
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](FindingClass kind) {
+    const std::vector<Accused> of_kind = accused_of(kind, culprits);
+    return std::any_of(of_kind.begin(), of_kind.end(),
+                       [&](const Accused& accused) { return is_proven(accused, of_kind); });
+  });
+}
+
 void Reporter::report(const std::vector<Culprit>& culprits) {
-  for (FindingClass kind : {FindingClass::kHostLate, FindingClass::kGpuLate}) {
-    std::vector<Accused> of_kind;
-    for (const Culprit& culprit : culprits) {
-      const Accused accused{&culprit, account(culprit.row, culprit.pattern.first, culprit.pattern.last)};
-      const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
-      if (on_host == (kind == FindingClass::kHostLate)) of_kind.push_back(accused);
-    }
+  for (FindingClass kind : kKinds) {
+    const std::vector<Accused> of_kind = accused_of(kind, culprits);
     std::vector<Accused> proven;
     for (const Accused& accused : of_kind) {
       if (is_proven(accused, of_kind))
@@ -155,19 +174,21 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
       "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest rank not named cost " +
       text(worst.next.middle) + " in the same steps (at most " + text(worst.next.high) + ")");
   finding.evidence.push_back(steps_evidence());
-  finding.advice =
-      kind == FindingClass::kHostLate
-          ? std::string(finding.ranks.size() > 1 ? "Check what the hosts of these ranks do"
-                                                 : "Check what this rank's host does") +
-                " between operations: data loading, logging, garbage "
-                "collection, a busy or throttled CPU, another process on its cores."
-          : std::string(finding.ranks.size() > 1 ? "Check why the kernels of these ranks take longer"
-                                                 : "Check why this rank's kernels take longer") +
-                ": GPU clocks and temperature, another process on "
-                "the GPU, more or longer samples in its part of the batch.";
+  finding.advice = advice(kind, finding.ranks.size() < 2);
   if (!in_each_step(worst.pattern))
     finding.advice += " It does not happen in every step: look for what only this rank does now and then.";
   findings_.push_back(std::move(finding));
+}
+
+std::string Reporter::advice(FindingClass kind, bool one) {
+  if (kind == FindingClass::kHostLate)
+    return std::string(one ? "Check what this rank's host does" : "Check what the hosts of these ranks do") +
+           " between operations: data loading, logging, garbage "
+           "collection, a busy or throttled CPU, another process on its cores.";
+  return std::string(one ? "Check why this rank's kernels take longer"
+                         : "Check why the kernels of these ranks take longer") +
+         ": GPU clocks and temperature, another process on "
+         "the GPU, more or longer samples in its part of the batch.";
 }
 
 std::string Reporter::statement(FindingClass kind, const Finding& finding, const Accused& worst) const {
@@ -178,16 +199,14 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
   std::string out = one ? who(process_of(worst.culprit->row)) : wording::ranks(finding.ranks);
   out += goes_on ? (one ? " has been " : " have been ") : (one ? " was " : " were ");
   out += (pattern.kind == Kind::kGrowing ? "slower and " + does.substr(0, 4) + "er" + does.substr(4) : does);
-  out +=
-      " " + when_text(*worst.culprit) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
+  out += " " + when_text(pattern) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
   out += in_each_step(pattern) ? " per step" : " each time";
   return out + " (" + (one ? "" : "the worst of them, ") +
          wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run); first in " +
          finding.operation;
 }
 
-std::string Reporter::when_text(const Culprit& culprit) const {
-  const Pattern& pattern = culprit.pattern;
+std::string Reporter::when_text(const Pattern& pattern) const {
   const std::string first = step_text(pattern.first);
   const size_t steps = pattern.last - pattern.first + 1;
   switch (pattern.kind) {
@@ -223,7 +242,8 @@ void Reporter::cannot_tell(const Accused& accused) {
   const Culprit& culprit = *accused.culprit;
   Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
   finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
-                      " per step " + when_text(culprit) + ", but the clocks are too uncertain to tell";
+                      " per step " + when_text(culprit.pattern) +
+                      ", but the clocks are too uncertain to tell";
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
                              " exceed the uncertainty of the clocks");
   finding.needed_evidence =
@@ -255,7 +275,7 @@ void Reporter::report(const FewDelays& few) {
                              wording::percent(sum.host_ns / sum.total_ns) + " of that on the host");
   if (!once) finding.evidence.push_back("too few times to tell a pattern from chance");
   finding.evidence.push_back(steps_evidence());
-  finding.advice = "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";
+  finding.advice = kLookOnce;
   findings_.push_back(std::move(finding));
 }
 
@@ -282,6 +302,40 @@ void Reporter::report(const Turns& turns) {
       on_host >= 0.5
           ? "The hosts hold up the GPUs in turn. Try fewer, longer kernels, CUDA graphs, processes pinned to their own cores, or host work of equal size."
           : "Balance the work: samples of equal length, the same number of tokens or experts per rank.";
+  findings_.push_back(std::move(finding));
+}
+
+void Reporter::report(const LongestOwn& longest) {
+  const Pattern& pattern = longest.pattern;
+  const bool once = pattern.kind == Kind::kNone;
+  const FindingClass kind = longest.host_share >= 0.5 ? FindingClass::kHostLate : FindingClass::kGpuLate;
+  const FindingId single = pattern.late.size() == 1 ? FindingId::kImbalanceOnce : FindingId::kImbalanceFew;
+  Finding finding = begin(once ? single : id_of(kind, pattern), longest.lead.middle);
+  for (uint32_t process : longest.processes) name(finding, process);
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  const bool one = longest.processes.size() == 1;
+  analysis::name_operation(job_, longest.processes.front(), longest.op, finding);
+  finding.since_ns = host_ns(job_.processes[longest.processes.front()].ops, longest.op);
+  finding.statement = (one ? who(longest.processes.front()) : wording::ranks(finding.ranks)) + " worked " +
+                      text(longest.per_step_ns) + (once ? "" : " per step") +
+                      " longer than any other rank between operations, " +
+                      (once ? "in " + steps_text(pattern.late) : when_text(pattern)) +
+                      ": the others waited for at most " +
+                      wording::percent(longest.lead.middle / costs_.span_ns) + " of the run";
+  const double steps = once ? 1 : static_cast<double>(pattern.last - pattern.first + 1);
+  finding.effect = Effect{.value = longest.per_step_ns,
+                          .unit = once ? "ns" : "ns/step",
+                          .low = longest.lead.low / steps,
+                          .high = longest.lead.high / steps};
+  finding.evidence.push_back("time between operations by GPU times on each rank's own clock: " +
+                             text(longest.lead.middle) + " more than any other rank in these steps (" +
+                             text(longest.lead.low) + " to " + text(longest.lead.high) + "), " +
+                             wording::percent(longest.host_share) + " of it on the host, between calls");
+  finding.evidence.push_back(
+      "the others lost no more than that, and less if their hosts ran ahead meanwhile; no single operation "
+      "shows how long they waited, as sends, receives and operations of few ranks hide it");
+  finding.evidence.push_back(steps_evidence());
+  finding.advice = once ? kLookOnce : advice(kind, one);
   findings_.push_back(std::move(finding));
 }
 

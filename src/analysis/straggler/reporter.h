@@ -7,6 +7,7 @@
 #include "analysis/finding.h"
 #include "analysis/straggler/cost/culprits.h"
 #include "analysis/straggler/cost/delay_cost.h"
+#include "analysis/straggler/cost/longest_own.h"
 #include "analysis/straggler/cost/scattered.h"
 #include "analysis/straggler/lateness/lateness.h"
 
@@ -19,10 +20,13 @@ class Reporter {
            std::vector<Finding>& findings)
       : job_(job), lateness_(lateness), costs_(costs), findings_(findings) {}
 
+  // Whether the clocks leave no doubt of one of them.
+  bool is_any_proven(const std::vector<Culprit>& culprits) const;
   // Those whose hosts are late in one finding, those whose GPUs are in another.
   void report(const std::vector<Culprit>& culprits);
   void report(const FewDelays& few);
   void report(const Turns& turns);
+  void report(const LongestOwn& longest);
 
  private:
   // What one rank did in the steps in question.
@@ -48,7 +52,9 @@ class Reporter {
   void late(FindingClass kind, const std::vector<Accused>& accused);
   std::string statement(FindingClass kind, const Finding& finding, const Accused& worst) const;
   std::string cost_evidence(const Accused& accused) const;
-  std::string when_text(const Culprit& culprit) const;
+  std::string when_text(const Pattern& pattern) const;
+  static std::string advice(FindingClass kind, bool one);
+  std::vector<Accused> accused_of(FindingClass kind, const std::vector<Culprit>& culprits) const;
   bool is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const;
   void cannot_tell(const Accused& accused);
   double host_share() const;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks three questions in turn: does a rank stand out, were there a few long delays, do ranks take turns. The
-// first that is answered ends the search, since a rank that stands out explains the rest. While the job runs,
-// nobody is named before the steps have gone on for three seconds: the beginning of a job is uneven.
+// Asks four questions in turn: does a rank stand out, were there a few long delays, do ranks take turns, does
+// a rank or a host work longer than all others. The first that is answered ends the search, since a rank that
+// stands out explains the rest. Where some ranks of a host stand out, all of it may be slow: they are late
+// together, and each hides the others. While the job runs, nobody is named before the steps have gone on for
+// three seconds: the beginning of a job is uneven.
 #include <algorithm>
 
 #include "analysis/analysis.h"
 #include "analysis/straggler/cost/culprits.h"
 #include "analysis/straggler/cost/delay_cost.h"
+#include "analysis/straggler/cost/longest_own.h"
 #include "analysis/straggler/cost/scattered.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/reporter.h"
@@ -26,15 +29,51 @@ bool is_too_early(const model::Job& job, const DelayCost& costs) {
   return static_cast<double>(steps.begin_ns.back() - steps.begin_ns[costs.first]) < kPatienceNs;
 }
 
+// At least half of its ranks that are compared.
+bool is_part_of_a_host(const model::Job& job, const DelayCost& costs, const std::vector<Culprit>& named) {
+  const auto host_of = [&](const RankCost& rank) { return job.processes[rank.process].host; };
+  const uint32_t host = host_of(costs.ranks[named.front().row]);
+  const auto ranks = static_cast<size_t>(std::count_if(
+      costs.ranks.begin(), costs.ranks.end(), [&](const RankCost& rank) { return host_of(rank) == host; }));
+  return named.size() >= 2 && named.size() * 2 >= ranks &&
+         std::all_of(named.begin(), named.end(),
+                     [&](const Culprit& of) { return host_of(costs.ranks[of.row]) == host; });
+}
+
+bool has_all(const LongestOwn& host, const DelayCost& costs, const std::vector<Culprit>& named) {
+  return host.processes.size() > named.size() &&
+         std::all_of(named.begin(), named.end(), [&](const Culprit& of) {
+           return std::find(host.processes.begin(), host.processes.end(), costs.ranks[of.row].process) !=
+                  host.processes.end();
+         });
+}
+
 void run(const model::Job& job, std::vector<Finding>& findings) {
-  const Lateness lateness = measure(job);
+  std::vector<ExclusiveTimes> times;
+  const Lateness lateness = measure(job, {}, &times);
   const std::optional<DelayCost> costs = sum_delay_cost(job, lateness);
   if (!costs || costs->span_ns <= 0 || costs->steps.size() == 0 || is_too_early(job, *costs)) return;
   Reporter reporter(job, lateness, *costs, findings);
   const std::vector<Culprit> named = culprits(*costs);
-  if (!named.empty()) return reporter.report(named);
-  if (const auto few = few_delays(*costs)) return reporter.report(*few);
-  if (const auto lost = turns(*costs)) reporter.report(*lost);
+  const auto longest = [&](Among among) { return longest_own(job, *costs, times, among); };
+  if (!named.empty() && reporter.is_any_proven(named)) {
+    if (is_part_of_a_host(job, *costs, named)) {
+      for (const LongestOwn& host : longest(Among::kHosts)) {
+        if (has_all(host, *costs, named)) return reporter.report(host);
+      }
+    }
+    return reporter.report(named);
+  }
+  if (named.empty()) {
+    if (const auto few = few_delays(*costs)) return reporter.report(*few);
+    if (const auto lost = turns(*costs)) return reporter.report(*lost);
+  }
+  for (const Among among : {Among::kRanks, Among::kHosts}) {
+    const std::vector<LongestOwn> found = longest(among);
+    for (const LongestOwn& of : found) reporter.report(of);
+    if (!found.empty()) return;
+  }
+  reporter.report(named);
 }
 
 }  // namespace

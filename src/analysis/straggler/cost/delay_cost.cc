@@ -95,7 +95,8 @@ class Adder {
     rank.peaks.resize(costs_.steps.size());
     rank.late_ns.resize(costs_.steps.size());
     if (rank.by_step.empty()) return rank;
-    if (!added && lateness_.processes[process].blamed_ns >= kOwnSteps * costs_.span_ns) count_own(&rank);
+    if (!added && lateness_.processes[process].blamed_ns >= kOwnSteps * costs_.span_ns)
+      rank.own = count_steps(job_, process, costs_.steps_by_clock[rank.clock]);
     double blamed = 0, sure = 0;
     for (const LateOp& late : lateness_.late[process]) {
       if (!costs_others(late)) continue;
@@ -115,21 +116,6 @@ class Adder {
     }
     rank.partners = partners_of(job_, process);
     return rank;
-  }
-
-  // Ranks of one program count alike, though a ring may have kept more of one: the step in the middle tells.
-  void count_own(RankCost* rank) {
-    const Steps& usual = costs_.steps_by_clock[rank->clock];
-    Steps own = find_steps(job_, rank->process);
-    if (own.source != usual.source || own.period != usual.period || own.size() < 2 || usual.size() < 2)
-      return;
-    const size_t middle = own.size() / 2;
-    const int64_t begin = own.begin_ns[middle];
-    size_t nearest = usual.at(begin);
-    if (nearest + 1 < usual.size() && usual.begin_ns[nearest + 1] - begin < begin - usual.begin_ns[nearest])
-      ++nearest;
-    rank->shift = static_cast<int64_t>(nearest) - static_cast<int64_t>(middle);
-    rank->own_steps = std::move(own);
   }
 
   // A step's begin is a launch of one rank: it comes later by what this rank loses in the step itself, and
@@ -165,6 +151,21 @@ class Adder {
 };
 
 }  // namespace
+
+// Ranks of one program count alike, though a ring may have kept more of one: the step in the middle tells.
+CountedSteps count_steps(const model::Job& job, uint32_t process, const Steps& usual) {
+  CountedSteps own{.steps = find_steps(job, process), .shift = 0};
+  if (own.steps.source != usual.source || own.steps.period != usual.period || own.steps.size() < 2 ||
+      usual.size() < 2)
+    return {};
+  const size_t middle = own.steps.size() / 2;
+  const int64_t begin = own.steps.begin_ns[middle];
+  size_t nearest = usual.at(begin);
+  if (nearest + 1 < usual.size() && usual.begin_ns[nearest + 1] - begin < begin - usual.begin_ns[nearest])
+    ++nearest;
+  own.shift = static_cast<int64_t>(nearest) - static_cast<int64_t>(middle);
+  return own;
+}
 
 std::optional<DelayCost> sum_delay_cost(const model::Job& job, const Lateness& lateness) {
   const std::vector<uint32_t> order = by_blame(lateness);

@@ -28,13 +28,19 @@ inline bool costs_others(const LateOp& late) {
   return late.timed || late.fresh || static_cast<double>(late.blame_ns) >= kTickNs;
 }
 
+// A process' own steps, and what makes another's positions of theirs; no steps: by time. By time alone, ranks
+// that are late together would be late in two steps: before and after the begin of the latest one's.
+struct CountedSteps {
+  Steps steps;
+  int64_t shift = 0;
+};
+// By the `usual` ones of its clock.
+CountedSteps count_steps(const model::Job& job, uint32_t process, const Steps& usual);
+
 struct RankCost {
   uint32_t process = 0;
   size_t clock = 0;  // of DelayCost::steps_by_clock
-  // Its own steps, and what makes DelayCost::steps' positions of theirs; empty: by time. By time alone, ranks
-  // that are late together would be late in two steps: before and after the begin of the latest one's.
-  Steps own_steps;
-  int64_t shift = 0;
+  CountedSteps own;
   std::vector<float> by_step;  // ns
   std::vector<float> peaks;    // of them, single delays of at least DelayCost::least_scattered_ns()
   // By step, when the first delay was over that made a good part of the step's loss, on its clock; 0: none.
@@ -70,9 +76,9 @@ struct DelayCost {
 
   // The step in which a rank launched something, of `steps`.
   size_t step_at(const RankCost& rank, int64_t ns) const {
-    const bool by_count = rank.own_steps.size() != 0;
-    const Steps& its = by_count ? rank.own_steps : steps_by_clock[rank.clock];
-    const auto step = static_cast<int64_t>(its.at(ns + kClockSlackNs)) + rank.shift;
+    const bool by_count = rank.own.steps.size() != 0;
+    const Steps& its = by_count ? rank.own.steps : steps_by_clock[rank.clock];
+    const auto step = static_cast<int64_t>(its.at(ns + kClockSlackNs)) + rank.own.shift;
     return static_cast<size_t>(std::clamp<int64_t>(step, 0, static_cast<int64_t>(steps.size()) - 1));
   }
 

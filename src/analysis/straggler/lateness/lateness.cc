@@ -168,7 +168,7 @@ void Waits::add(const Waits& other) {
   lateness.add(other.lateness);
 }
 
-Lateness measure(const Job& job, const GroupVisitor& visit) {
+Lateness measure(const Job& job, const GroupVisitor& visit, std::vector<ExclusiveTimes>* kept) {
   Lateness out;
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
@@ -218,6 +218,7 @@ Lateness measure(const Job& job, const GroupVisitor& visit) {
       out.comms[job.members[late.member].comm].blamed_ns += static_cast<double>(late.blame_ns);
     }
   }
+  if (kept != nullptr) *kept = std::move(times);
   return out;
 }
 

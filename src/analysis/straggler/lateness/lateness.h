@@ -71,7 +71,9 @@ struct ComparedGroup {
 // Called once for each group, in any order and on any thread, but never twice at once.
 using GroupVisitor = std::function<void(const ComparedGroup& group)>;
 
-// Cost is linear in operations. The job is matched and its clocks are aligned.
-Lateness measure(const model::Job& job, const GroupVisitor& visit = {});
+// Cost is linear in operations. The job is matched and its clocks are aligned. `times`, if given, takes what
+// was compared, by process: as large as the job.
+Lateness measure(const model::Job& job, const GroupVisitor& visit = {},
+                 std::vector<ExclusiveTimes>* times = nullptr);
 
 }  // namespace lockstep::analysis::straggler

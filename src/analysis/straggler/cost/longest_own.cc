@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nobody is seen to wait in sends, receives and operations of pairs as in a collective of all, so lateness
+// that is told operation by operation may be lost in them. Own time cannot: whatever a rank does not spend in
+// communication is its own, by its own clock, and all ranks have gone through the same step. What the one who
+// works longest has beyond everybody else, the others have spent in communication.
+//
+// It is an upper bound of what they lost: a host that waits runs ahead meanwhile, and launches the sooner
+// later. So it must be twice what counts elsewhere, and is asked for last. Ranks are compared with those of
+// their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
+// set aside, as everywhere; a step that is long for all is no single rank's.
+#include "analysis/straggler/cost/longest_own.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "analysis/straggler/cost/culprits.h"
+#include "analysis/straggler/cost/scattered.h"
+#include "analysis/straggler/lateness/lateness.h"
+#include "analysis/straggler/median.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();  // in the step
+constexpr float kOfAPause = 0.5f;                                   // what ranks may differ by in it
+constexpr float kSinglePause = 0.25f;  // of a single delay: a pause of all that is no smaller explains it
+constexpr double kLeastLead = 2 * kShare;
+
+using Series = std::vector<float>;
+
+// Of what is there; 0: nothing is.
+float median_of(Series values) {
+  std::erase_if(values, [](float value) { return std::isnan(value); });
+  return values.empty() ? 0 : lower_median(std::span(values));
+}
+
+// Where a rank's steps lie: positions in ExclusiveTimes::order, one more than there are steps.
+std::vector<size_t> begins_of(const model::Job& job, const DelayCost& costs, uint32_t process,
+                              const ExclusiveTimes& own, size_t clock) {
+  const Steps& usual = costs.steps_by_clock[clock];
+  const CountedSteps counted = count_steps(job, process, usual);
+  const Steps& steps = counted.steps.size() != 0 ? counted.steps : usual;
+  std::vector<size_t> out;
+  for (size_t step = 0; step <= costs.steps.size(); ++step) {
+    const int64_t at = static_cast<int64_t>(step) - counted.shift;
+    if (at < 0) {
+      out.push_back(0);
+      continue;
+    }
+    const bool is_past = static_cast<size_t>(at) >= steps.size() || step == costs.steps.size();
+    const int64_t begin_ns = is_past ? 0 : steps.begin_ns[static_cast<size_t>(at)];
+    const auto begin = std::partition_point(own.order.begin(), own.order.end(), [&](uint32_t op) {
+      return is_past || own.host[op] + DelayCost::kClockSlackNs < begin_ns;
+    });
+    out.push_back(static_cast<size_t>(begin - own.order.begin()));
+  }
+  return out;
+}
+
+struct Rank {
+  uint32_t process = 0;
+  std::vector<size_t> begins;  // of its steps, and the end: positions in ExclusiveTimes::order
+  // By step, ns: own time; the host's between calls; own time before launches; own time beyond what is usual
+  // in the step.
+  Series own, host, launch, beyond;
+  size_t group = 0;
+};
+
+class Comparison {
+ public:
+  Comparison(const model::Job& job, const DelayCost& costs, std::span<const ExclusiveTimes> times)
+      : job_(job), costs_(costs), times_(times) {
+    std::map<uint32_t, size_t> clocks;  // by ExclusiveTimes::domain
+    for (const RankCost& rank : costs.ranks) clocks.emplace(times[rank.process].domain, rank.clock);
+    for (uint32_t process = 0; process < times.size(); ++process) {
+      const ExclusiveTimes& own = times[process];
+      const auto clock = clocks.find(own.domain);
+      if (!own.comparable || own.busy.empty() || clock == clocks.end()) continue;
+      Rank rank;
+      rank.process = process;
+      rank.begins = begins_of(job, costs, process, own, clock->second);
+      measure(rank);
+      ranks_.push_back(std::move(rank));
+    }
+    set_usual();
+  }
+
+  std::vector<LongestOwn> find(Among among) const {
+    std::map<uint32_t, std::vector<size_t>> units;  // by process, or host
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const uint32_t process = ranks_[i].process;
+      units[among == Among::kRanks ? process : job_.processes[process].host].push_back(i);
+    }
+    if (units.size() < 2) return {};
+    std::vector<std::vector<size_t>> members;
+    for (auto& [key, of] : units) members.push_back(std::move(of));
+    return find(members);
+  }
+
+ private:
+  size_t steps() const { return costs_.steps.size(); }
+
+  void measure(Rank& rank) const {
+    const ExclusiveTimes& times = times_[rank.process];
+    int64_t before = 0;
+    for (size_t step = 0; step < steps(); ++step) {
+      const size_t begin = rank.begins[step], end = rank.begins[step + 1];
+      float host = 0, launch = 0;
+      for (size_t at = begin; at < end; ++at) {
+        host += times.cadence[times.order[at]];
+        launch += std::max(times.host_own[times.order[at]], 0.0f);
+      }
+      const int64_t busy = begin < end ? times.busy[times.order[end - 1]] : before;
+      rank.own.push_back(begin < end ? static_cast<float>(busy - before) : kAbsent);
+      rank.host.push_back(host);
+      rank.launch.push_back(launch);
+      before = busy;
+    }
+  }
+
+  // By group and step; a group is those of one stage, or a rank alone in it.
+  void set_usual() {
+    std::map<uint64_t, std::vector<size_t>> stages;
+    for (size_t i = 0; i < ranks_.size(); ++i) stages[times_[ranks_[i].process].stage].push_back(i);
+    Series usual_own;
+    for (const Rank& rank : ranks_) usual_own.push_back(median_of(rank.own));
+    Series common(steps());
+    for (size_t step = 0; step < steps(); ++step) {
+      Series more;
+      for (size_t i = 0; i < ranks_.size(); ++i) more.push_back(ranks_[i].own[step] - usual_own[i]);
+      common[step] = std::max(median_of(std::move(more)), 0.0f);
+    }
+    for (const auto& [stage, members] : stages) {
+      Series usual(steps());
+      for (size_t step = 0; step < steps(); ++step) {
+        if (members.size() == 1) {
+          usual[step] = usual_own[members[0]] + common[step];
+          continue;
+        }
+        Series values;
+        for (size_t i : members) values.push_back(ranks_[i].own[step]);
+        usual[step] = median_of(std::move(values));
+      }
+      const float least = median_of(usual);
+      Series& pause = pauses_.emplace_back();
+      for (float value : usual) pause.push_back(std::max(value - least, 0.0f));
+      for (size_t i : members) {
+        ranks_[i].group = pauses_.size() - 1;
+        set_beyond(ranks_[i], usual, pause);
+      }
+    }
+  }
+
+  static void set_beyond(Rank& rank, const Series& usual, const Series& pause) {
+    for (size_t step = 0; step < usual.size(); ++step) {
+      const float beyond = rank.own[step] - usual[step] - kOfAPause * pause[step];
+      rank.beyond.push_back(beyond > kJitterNs || std::isnan(beyond) ? beyond : 0);
+    }
+  }
+
+  // By unit, what the least of its ranks has beyond the most of all others; at most one has anything in a
+  // step. Nobody is compared with ranks that are absent, and nothing is said of a unit that some of are.
+  std::vector<Series> leads(const std::vector<std::vector<size_t>>& units) const {
+    std::vector<Series> out(units.size(), Series(steps()));
+    for (size_t step = costs_.first; step < steps(); ++step) {
+      size_t first = units.size();
+      float most = 0, second = 0;  // of the longest of a unit
+      for (size_t i = 0; i < units.size(); ++i) {
+        float longest = 0;
+        for (size_t rank : units[i]) {
+          const float beyond = ranks_[rank].beyond[step];
+          if (!std::isnan(beyond)) longest = std::max(longest, beyond);
+        }
+        if (longest > most)
+          second = most, most = longest, first = i;
+        else
+          second = std::max(second, longest);
+      }
+      if (first == units.size()) continue;
+      float least = most;
+      for (size_t rank : units[first]) {
+        const float beyond = ranks_[rank].beyond[step];
+        least = std::isnan(beyond) ? 0 : std::min(least, beyond);
+      }
+      out[first][step] = std::max(least - second, 0.0f);
+    }
+    return out;
+  }
+
+  std::vector<LongestOwn> find(const std::vector<std::vector<size_t>>& units) const {
+    DelayCost lead;  // RankCost::process: the unit
+    lead.steps = costs_.steps;
+    lead.others.resize(steps());
+    lead.uneven_ns.resize(steps());
+    lead.first = costs_.first;
+    lead.compared_ranks = units.size();
+    lead.span_ns = costs_.span_ns;
+    lead.usual_step_ns = costs_.usual_step_ns;
+    lead.timed = true;
+    std::vector<std::pair<double, size_t>> order;
+    std::vector<Series> by_unit = leads(units);
+    for (size_t i = 0; i < units.size(); ++i) {
+      double sum = 0;
+      for (float ns : by_unit[i]) sum += static_cast<double>(ns);
+      if (sum > 0) order.emplace_back(-sum, i);
+    }
+    std::sort(order.begin(), order.end());
+    if (order.size() > DelayCost::kMostRanks) order.resize(DelayCost::kMostRanks);
+    for (const auto& [sum, unit] : order) {
+      RankCost& row = lead.ranks.emplace_back();
+      row.process = static_cast<uint32_t>(unit);
+      row.by_step = std::move(by_unit[unit]);
+    }
+    if (lead.ranks.empty()) return {};
+    return judge(lead, units);
+  }
+
+  std::vector<LongestOwn> judge(const DelayCost& lead, const std::vector<std::vector<size_t>>& units) const {
+    std::vector<LongestOwn> out;
+    const double least = kLeastLead * lead.span_ns;
+    for (const Culprit& culprit : culprits(lead)) {
+      if (culprit.cost.middle < least) continue;
+      LongestOwn& longest = out.emplace_back();
+      longest.pattern = culprit.pattern;
+      longest.lead = culprit.cost;
+      longest.per_step_ns = culprit.per_step_ns;
+      describe(units[lead.ranks[culprit.row].process], longest);
+    }
+    if (!out.empty()) return out;
+    const std::optional<FewDelays> few = few_delays(lead);
+    if (!few || few->total_ns < least) return out;
+    const std::vector<size_t>& unit = units[lead.ranks[few->row].process];
+    for (size_t step : few->steps) {
+      if (pauses_[ranks_[unit.front()].group][step] > kSinglePause * lead.ranks[few->row].by_step[step])
+        return out;
+    }
+    LongestOwn& longest = out.emplace_back();
+    longest.pattern.late = few->steps;
+    longest.pattern.first = few->steps.front();
+    longest.pattern.last = few->steps.back();
+    longest.lead = {few->total_ns, few->total_ns, few->total_ns};
+    longest.per_step_ns = few->worst_ns;
+    describe(unit, longest);
+    return out;
+  }
+
+  void describe(const std::vector<size_t>& unit, LongestOwn& longest) const {
+    for (size_t rank : unit) longest.processes.push_back(ranks_[rank].process);
+    const Rank& first = ranks_[unit.front()];
+    longest.op = times_[first.process].order[first.begins[longest.pattern.first]];
+    // A host that waits for its own GPU takes longer between calls, and one that others wait for less exposes
+    // its launches: only where both show is the host slow.
+    const double all = beyond_others(first, &Rank::own, longest.pattern);
+    const double host = std::min(beyond_others(first, &Rank::host, longest.pattern),
+                                 beyond_others(first, &Rank::launch, longest.pattern));
+    longest.host_share = all > 0 ? std::min(host / all, 1.0) : 0;
+  }
+
+  // In the late steps, beyond the median rank.
+  double beyond_others(const Rank& rank, Series Rank::*of, const Pattern& pattern) const {
+    double sum = 0;
+    for (size_t step : pattern.late) {
+      Series values;
+      for (const Rank& other : ranks_) {
+        if (!std::isnan(other.own[step])) values.push_back((other.*of)[step]);
+      }
+      sum += static_cast<double>(std::max((rank.*of)[step] - median_of(std::move(values)), 0.0f));
+    }
+    return sum;
+  }
+
+  const model::Job& job_;
+  const DelayCost& costs_;
+  std::span<const ExclusiveTimes> times_;
+  std::vector<Rank> ranks_;
+  std::vector<Series> pauses_;  // by group and step: beyond its usual step
+};
+
+}  // namespace
+
+std::vector<LongestOwn> longest_own(const model::Job& job, const DelayCost& costs,
+                                    std::span<const ExclusiveTimes> times, Among among) {
+  if (costs.steps.size() < costs.first + kLeastSteps) return {};
+  return Comparison(job, costs, times).find(among);
+}
+
+}  // namespace lockstep::analysis::straggler

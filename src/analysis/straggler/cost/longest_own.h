@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who works longest between communication: a rank, or all ranks of a host, whose own time in a step exceeds
+// that of everybody else.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/straggler/cost/delay_cost.h"
+#include "analysis/straggler/cost/pattern.h"
+#include "analysis/straggler/cost/resampling.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
+
+namespace lockstep::analysis::straggler {
+
+struct LongestOwn {
+  std::vector<uint32_t> processes;  // one, or all of one host
+  Pattern pattern;                  // kNone: in single steps, Pattern::late, that are no habit
+  // In the pattern's steps, ns: own time beyond that of everybody else. The others lose no more by it, and
+  // less where their hosts use the time to run ahead.
+  Interval lead;
+  double per_step_ns = 0;  // median of the late steps
+  double host_share = 0;   // of its own time beyond that of the median rank, the host's between calls
+  uint32_t op = 0;         // the first of the first late step, of processes.front(): position in JobOps
+};
+
+enum class Among : uint8_t { kRanks, kHosts };
+// The longest first. `times`: by process. Needs GPU times: a host does not show how long its GPU works.
+std::vector<LongestOwn> longest_own(const model::Job& job, const DelayCost& costs,
+                                    std::span<const ExclusiveTimes> times, Among among);
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/cost/longest_own.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analysis/straggler/cost/delay_cost_builder.h"
+#include "analysis/straggler/lateness/lateness.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using testing::JobBuilder;
+using Ms = std::function<double(uint32_t rank, uint32_t step)>;
+
+constexpr uint32_t kOfFour = 4, kOfForty = 40;
+constexpr uint32_t kLateSince = 10;
+
+double no_ms(uint32_t, uint32_t) { return 0; }
+
+// Steps of one reduction of all. Each rank works 2 ms for it, and what `gpu` and `host` add; the reduction is
+// through 8 ms after the slowest began it.
+struct Training {
+  explicit Training(const Ms& gpu, const Ms& host = no_ms, uint32_t per_host = 0, bool timed = true)
+      : builder(kOfFour, per_host), costs(costs_of(kOfFour, kOfForty, no_ms)) {
+    const uint32_t world = builder.world();
+    std::vector<int64_t> begins;
+    double now = 1;
+    for (uint32_t step = 0; step < kOfForty; ++step) {
+      double last = 0;
+      std::vector<double> called, start;
+      for (uint32_t rank = 0; rank < kOfFour; ++rank) {
+        called.push_back(now + 0.1 + host(rank, step));
+        start.push_back(now + 2 + gpu(rank, step) + host(rank, step));
+        last = std::max(last, start.back());
+      }
+      for (uint32_t rank = 0; rank < kOfFour; ++rank) {
+        testing::Call call{.called_ms = called[rank]};
+        if (timed) call.gpu_start_ms = start[rank], call.gpu_end_ms = last + 8;
+        builder.call(rank, world, call);
+      }
+      begins.push_back(testing::at_ms(now));
+      now = last + 8;
+    }
+    costs.steps.begin_ns = begins;
+    costs.steps_by_clock = {costs.steps};
+    costs.span_ns = (now - 1) * 1e6;
+  }
+
+  std::vector<LongestOwn> find() {
+    const model::Job job = builder.build();
+    std::vector<ExclusiveTimes> times;
+    measure(job, {}, &times);
+    std::vector<LongestOwn> ranks = longest_own(job, costs, times, Among::kRanks);
+    return ranks.empty() ? longest_own(job, costs, times, Among::kHosts) : ranks;
+  }
+
+  JobBuilder builder;
+  DelayCost costs;
+};
+
+// These ranks, by so much in each step since one.
+Ms since_onset(const std::vector<uint32_t>& ranks, double ms) {
+  return [=](uint32_t rank, uint32_t step) {
+    return step >= kLateSince && std::find(ranks.begin(), ranks.end(), rank) != ranks.end() ? ms : 0;
+  };
+}
+
+TEST(LongestOwn, IsTheRankThatWorksLongerThanAllOthers) {
+  const auto found = Training(since_onset({2}, 1)).find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].processes, std::vector<uint32_t>{2});
+  EXPECT_EQ(found[0].pattern.kind, Pattern::Kind::kSince);
+  EXPECT_EQ(found[0].pattern.first, kLateSince);
+  EXPECT_EQ(found[0].op, kLateSince) << "one operation a step";
+  EXPECT_NEAR(found[0].lead.middle, (kOfForty - kLateSince) * 1e6, 1e3);
+  EXPECT_NEAR(found[0].per_step_ns, 1e6, 1e3);
+  EXPECT_EQ(found[0].host_share, 0);
+}
+
+TEST(LongestOwn, IsTheHostsWhereItCallsLater) {
+  const auto found = Training(no_ms, since_onset({2}, 1)).find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].processes, std::vector<uint32_t>{2});
+  EXPECT_NEAR(found[0].host_share, 1, 0.01);
+}
+
+TEST(LongestOwn, LeadsByTwoHundredthsOfTheRun) {
+  const auto leads = [](double ms) { return !Training(since_onset({2}, ms)).find().empty(); };
+  EXPECT_TRUE(leads(0.28));
+  EXPECT_FALSE(leads(0.26)) << "thirty times this are less than 2 % of forty steps of 10 ms";
+}
+
+TEST(LongestOwn, IsAllOfOneHostTogether) {
+  const auto of = [](const std::vector<uint32_t>& ranks) {
+    return Training(since_onset(ranks, 1), no_ms, 2).find();
+  };
+  const auto host = of({2, 3});
+  ASSERT_EQ(host.size(), 1u);
+  EXPECT_EQ(host[0].processes, (std::vector<uint32_t>{2, 3}));
+  EXPECT_TRUE(of({1, 2}).empty()) << "ranks of two hosts";
+}
+
+TEST(LongestOwn, MayBeASingleStep) {
+  const auto found =
+      Training([](uint32_t rank, uint32_t step) { return rank == 1 && step == 20 ? 30.0 : 0.0; }).find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].processes, std::vector<uint32_t>{1});
+  EXPECT_EQ(found[0].pattern.kind, Pattern::Kind::kNone);
+  EXPECT_EQ(found[0].pattern.late, std::vector<size_t>{20});
+  EXPECT_NEAR(found[0].lead.middle, 30e6, 1e3);
+}
+
+// Of ranks that all write a checkpoint, one is the last.
+TEST(LongestOwn, IsNobodyInAPauseThatAllMake) {
+  const auto is_found = [](double all_ms) {
+    return !Training([=](uint32_t rank, uint32_t step) {
+              return step == 20 ? all_ms + (rank == 1 ? 30 : 0) : 0.0;
+            })
+                .find()
+                .empty();
+  };
+  EXPECT_TRUE(is_found(6));
+  EXPECT_FALSE(is_found(7)) << "more than a quarter of 30 ms without half of the pause";
+}
+
+TEST(LongestOwn, IsNobodyWhereRanksTakeTurns) {
+  EXPECT_TRUE(Training([](uint32_t rank, uint32_t step) { return step % kOfFour == rank ? 1.0 : 0.0; })
+                  .find()
+                  .empty());
+}
+
+TEST(LongestOwn, NeedsGpuTimes) {
+  EXPECT_TRUE(Training(no_ms, since_onset({2}, 1), 0, false).find().empty());
+}
+
+TEST(LongestOwn, ComparesRanksOfOneClockWithThoseOfAnother) {
+  Training run(since_onset({2}, 1), no_ms, 2);
+  const model::Job job = run.builder.build(false);
+  std::vector<ExclusiveTimes> times;
+  measure(job, {}, &times);
+  run.costs.ranks[2].clock = run.costs.ranks[3].clock = 1;
+  run.costs.steps_by_clock.push_back(run.costs.steps);
+  const auto found = longest_own(job, run.costs, times, Among::kRanks);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].processes, std::vector<uint32_t>{2});
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::straggler
