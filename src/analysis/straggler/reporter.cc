@@ -322,7 +322,7 @@ void Reporter::report(const LongestOwn& longest) {
                       (once ? "in " + steps_text(pattern.late) : when_text(pattern)) +
                       ": the others waited for at most " +
                       wording::percent(longest.lead.middle / costs_.span_ns) + " of the run";
-  const double steps = once ? 1 : static_cast<double>(pattern.last - pattern.first + 1);
+  const double steps = once ? 1 : static_cast<double>(pattern.late.size());
   finding.effect = Effect{.value = longest.per_step_ns,
                           .unit = once ? "ns" : "ns/step",
                           .low = longest.lead.low / steps,

@@ -29,15 +29,10 @@ bool is_too_early(const model::Job& job, const DelayCost& costs) {
   return static_cast<double>(steps.begin_ns.back() - steps.begin_ns[costs.first]) < kPatienceNs;
 }
 
-// At least half of its ranks that are compared.
-bool is_part_of_a_host(const model::Job& job, const DelayCost& costs, const std::vector<Culprit>& named) {
-  const auto host_of = [&](const RankCost& rank) { return job.processes[rank.process].host; };
-  const uint32_t host = host_of(costs.ranks[named.front().row]);
-  const auto ranks = static_cast<size_t>(std::count_if(
-      costs.ranks.begin(), costs.ranks.end(), [&](const RankCost& rank) { return host_of(rank) == host; }));
-  return named.size() >= 2 && named.size() * 2 >= ranks &&
-         std::all_of(named.begin(), named.end(),
-                     [&](const Culprit& of) { return host_of(costs.ranks[of.row]) == host; });
+bool are_of_one_host(const model::Job& job, const DelayCost& costs, const std::vector<Culprit>& named) {
+  const auto host_of = [&](const Culprit& of) { return job.processes[costs.ranks[of.row].process].host; };
+  return std::all_of(named.begin(), named.end(),
+                     [&](const Culprit& of) { return host_of(of) == host_of(named.front()); });
 }
 
 bool has_all(const LongestOwn& host, const DelayCost& costs, const std::vector<Culprit>& named) {
@@ -57,7 +52,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   const std::vector<Culprit> named = culprits(*costs);
   const auto longest = [&](Among among) { return longest_own(job, *costs, times, among); };
   if (!named.empty() && reporter.is_any_proven(named)) {
-    if (is_part_of_a_host(job, *costs, named)) {
+    if (named.size() > 1 && are_of_one_host(job, *costs, named)) {
       for (const LongestOwn& host : longest(Among::kHosts)) {
         if (has_all(host, *costs, named)) return reporter.report(host);
       }

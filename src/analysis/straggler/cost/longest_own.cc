@@ -5,7 +5,8 @@
 // works longest has beyond everybody else, the others have spent in communication.
 //
 // It is an upper bound of what they lost: a host that waits runs ahead meanwhile, and launches the sooner
-// later. So it must be twice what counts elsewhere, and is asked for last. Ranks are compared with those of
+// later. So it must be twice what counts elsewhere, and is asked for last; and of a rank that has usual steps
+// beside the late ones, what it works longer than in those counts. Ranks are compared with those of
 // their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
 // set aside, as everywhere; a step that is long for all is no single rank's.
 #include "analysis/straggler/cost/longest_own.h"
@@ -220,56 +221,78 @@ class Comparison {
 
   std::vector<LongestOwn> judge(const DelayCost& lead, const std::vector<std::vector<size_t>>& units) const {
     std::vector<LongestOwn> out;
-    const double least = kLeastLead * lead.span_ns;
+    const auto keep = [&](LongestOwn&& longest, size_t row) {
+      if (longest.lead.middle < kLeastLead * lead.span_ns) return;
+      describe(units[lead.ranks[row].process], longest);
+      if (longest.lead.middle >= kShare * lead.span_ns) out.push_back(std::move(longest));
+    };
     for (const Culprit& culprit : culprits(lead)) {
-      if (culprit.cost.middle < least) continue;
-      LongestOwn& longest = out.emplace_back();
+      LongestOwn longest;
       longest.pattern = culprit.pattern;
       longest.lead = culprit.cost;
       longest.per_step_ns = culprit.per_step_ns;
-      describe(units[lead.ranks[culprit.row].process], longest);
+      keep(std::move(longest), culprit.row);
     }
-    if (!out.empty()) return out;
-    const std::optional<FewDelays> few = few_delays(lead);
-    if (!few || few->total_ns < least) return out;
-    const std::vector<size_t>& unit = units[lead.ranks[few->row].process];
-    for (size_t step : few->steps) {
-      if (pauses_[ranks_[unit.front()].group][step] > kSinglePause * lead.ranks[few->row].by_step[step])
-        return out;
-    }
-    LongestOwn& longest = out.emplace_back();
+    const std::optional<FewDelays> few = out.empty() ? few_delays(lead) : std::nullopt;
+    if (!few) return out;
+    const Series& pause = pauses_[ranks_[units[lead.ranks[few->row].process].front()].group];
+    if (std::any_of(few->steps.begin(), few->steps.end(), [&](size_t step) {
+          return pause[step] > kSinglePause * lead.ranks[few->row].by_step[step];
+        }))
+      return out;
+    LongestOwn longest;
     longest.pattern.late = few->steps;
     longest.pattern.first = few->steps.front();
     longest.pattern.last = few->steps.back();
     longest.lead = {few->total_ns, few->total_ns, few->total_ns};
     longest.per_step_ns = few->worst_ns;
-    describe(unit, longest);
+    keep(std::move(longest), few->row);
     return out;
   }
 
+  // What the others lost is no more than what its ranks have beyond their own usual steps either: that others
+  // work less where they wait is part of the lead.
   void describe(const std::vector<size_t>& unit, LongestOwn& longest) const {
-    for (size_t rank : unit) longest.processes.push_back(ranks_[rank].process);
+    double all = std::numeric_limits<double>::infinity();
+    for (size_t rank : unit) {
+      longest.processes.push_back(ranks_[rank].process);
+      all = std::min(all, beyond_usual(ranks_[rank], &Rank::own, longest.pattern));
+    }
+    const double share = std::min(all / longest.lead.middle, 1.0);
+    for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
+      *ns *= share;
     const Rank& first = ranks_[unit.front()];
     longest.op = times_[first.process].order[first.begins[longest.pattern.first]];
     // A host that waits for its own GPU takes longer between calls, and one that others wait for less exposes
     // its launches: only where both show is the host slow.
-    const double all = beyond_others(first, &Rank::own, longest.pattern);
-    const double host = std::min(beyond_others(first, &Rank::host, longest.pattern),
-                                 beyond_others(first, &Rank::launch, longest.pattern));
-    longest.host_share = all > 0 ? std::min(host / all, 1.0) : 0;
+    const double own = beyond_usual(first, &Rank::own, longest.pattern);
+    const double host = std::min(beyond_usual(first, &Rank::host, longest.pattern),
+                                 beyond_usual(first, &Rank::launch, longest.pattern));
+    longest.host_share = own > 0 ? std::min(host / own, 1.0) : 0;
   }
 
-  // In the late steps, beyond the median rank.
-  double beyond_others(const Rank& rank, Series Rank::*of, const Pattern& pattern) const {
+  // In the late steps beyond the rank's median of the others; beyond the median rank where all are late.
+  double beyond_usual(const Rank& rank, Series Rank::*of, const Pattern& pattern) const {
+    const auto is_late = [&](size_t step) {
+      return std::binary_search(pattern.late.begin(), pattern.late.end(), step);
+    };
+    Series usual;
+    for (size_t step = costs_.first; step < steps(); ++step) {
+      if (!is_late(step) && !std::isnan(rank.own[step])) usual.push_back((rank.*of)[step]);
+    }
+    const bool by_itself = usual.size() >= kLeastSteps;
+    const float its_usual = median_of(std::move(usual));
     double sum = 0;
     for (size_t step : pattern.late) {
       Series values;
-      for (const Rank& other : ranks_) {
-        if (!std::isnan(other.own[step])) values.push_back((other.*of)[step]);
+      if (!by_itself) {
+        for (const Rank& other : ranks_) {
+          if (!std::isnan(other.own[step])) values.push_back((other.*of)[step]);
+        }
       }
-      sum += static_cast<double>(std::max((rank.*of)[step] - median_of(std::move(values)), 0.0f));
+      sum += static_cast<double>((rank.*of)[step] - (by_itself ? its_usual : median_of(std::move(values))));
     }
-    return sum;
+    return std::max(sum, 0.0);
   }
 
   const model::Job& job_;

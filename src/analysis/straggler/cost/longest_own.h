@@ -16,11 +16,12 @@ namespace lockstep::analysis::straggler {
 struct LongestOwn {
   std::vector<uint32_t> processes;  // one, or all of one host
   Pattern pattern;                  // kNone: in single steps, Pattern::late, that are no habit
-  // In the pattern's steps, ns: own time beyond that of everybody else. The others lose no more by it, and
-  // less where their hosts use the time to run ahead.
+  // In the pattern's steps, ns: own time beyond that of everybody else, and no more than beyond its own usual
+  // steps where there are such. The others lose no more by it, and less where their hosts run ahead
+  // meanwhile.
   Interval lead;
   double per_step_ns = 0;  // median of the late steps
-  double host_share = 0;   // of its own time beyond that of the median rank, the host's between calls
+  double host_share = 0;   // of what it works longer, the host's between calls
   uint32_t op = 0;         // the first of the first late step, of processes.front(): position in JobOps
 };
 
