@@ -5,7 +5,7 @@ Needs RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT as torchrun sets them. Prints `
 rank, `onset TIME` (seconds since the epoch) when it begins to. run_live_faults.py starts the ranks and watches them with `lockstep diagnose`.
 
 Faults of small all-reduces in steps of 0.3 ms, of matrix products with all-reduces in steps of some 25 ms, and, as healthy jobs, of the latter
-and of a sharded model: see FAULTS.
+and of a sharded model, and of products with messages in steps of some 20 ms: see FAULTS.
 """
 import argparse
 import datetime
@@ -76,6 +76,30 @@ class Training:
         with open(os.devnull, "wb") as sink:
             for gradient in self.gradients:
                 sink.write(gradient.cpu().numpy().tobytes())
+
+
+class Exchange:
+    """Products, each with a message to the next rank and one from the rank before, and a loss that is read: some 20 ms."""
+    first = 100
+
+    def __init__(self, device, world):
+        self.matrix = torch.randn(8192, 8192, device=device, dtype=torch.bfloat16)
+        self.more = torch.randn(4096, 4096, device=device, dtype=torch.bfloat16)
+        self.sent, self.received = (torch.ones(1 << 22, device=device) for _ in range(2))
+        self.loss = torch.zeros(4, device=device)
+        self.next, self.before = (dist.get_rank() + 1) % world, (dist.get_rank() - 1) % world
+
+    def step(self, is_slow=False):
+        for _ in range(6):
+            torch.mm(self.matrix, self.matrix)
+            if is_slow:
+                torch.mm(self.more, self.more)
+                torch.mm(self.more, self.more)
+            messages = [dist.P2POp(dist.isend, self.sent, self.next), dist.P2POp(dist.irecv, self.received, self.before)]
+            for handle in dist.batch_isend_irecv(messages):
+                handle.wait()
+        dist.all_reduce(self.loss)
+        self.loss.sum().item()
 
 
 class Sharded:
@@ -153,7 +177,7 @@ class Misbehaviour:
 FAULTS = {
     "none": Small, "sleep": Small, "other-op": Small, "slow": Small, "kill": Small, "stop": Small,
     "healthy": Training, "pause": Training, "starved": Training, "periodic": Training, "uneven-eval": Training, "growing": Training,
-    "sharded": Sharded,
+    "sharded": Sharded, "slow-gpu": Exchange,
 }
 EVALUATE_EVERY, BATCHES, MORE_BATCHES = 60, 12, 20
 
@@ -162,6 +186,10 @@ def step(options, job, misbehaviour, number, faulty):
     if faulty and options.fault == "other-op" and number == options.at:
         misbehaviour.begins()
         job.step(other_operation=True)
+        return
+    if faulty and options.fault == "slow-gpu" and number >= options.at:
+        misbehaviour.begins()
+        job.step(is_slow=True)
         return
     job.step()
     if options.fault == "uneven-eval" and number % EVALUATE_EVERY == EVALUATE_EVERY - 1:

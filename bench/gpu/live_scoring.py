@@ -7,6 +7,7 @@ EXPECTED = {
     "none": (), "healthy": (), "sharded": (),
     "sleep": ("never-joined",), "other-op": ("joined-other-op",), "slow": ("host-late",), "kill": ("rank-dead",), "stop": ("never-joined",),
     "pause": ("host-late",), "starved": ("host-late",), "periodic": ("host-late",), "growing": ("host-late",), "uneven-eval": ("gpu-late",),
+    "slow-gpu": ("gpu-late",),
 }
 SOON_S = 10
 

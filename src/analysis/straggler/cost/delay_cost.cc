@@ -76,21 +76,34 @@ class Adder {
       for (size_t step = 0; step < rank.by_step.size(); ++step)
         costs_.others[step] = std::max(costs_.others[step], rank.by_step[step]);
     }
+    for (uint32_t process = 0; process < job_.processes.size(); ++process) {
+      if (job_.processes[process].ops.size() != 0) clock_of(process);
+    }
     if (costs_.steps.size() != 0) set_usual();
     return std::move(costs_);
   }
 
  private:
-  RankCost costs_of(uint32_t process) {
-    RankCost rank;
-    rank.process = process;
-    const auto [clock, added] = clocks_.try_emplace(lateness_.domains[process], clocks_.size());
-    rank.clock = clock->second;
-    if (added) costs_.steps_by_clock.push_back(find_steps(job_, process));
-    if (costs_.steps.size() == 0) {
+  // Its steps are those of the first process that comes with it.
+  size_t clock_of(uint32_t process) {
+    const uint32_t domain = lateness_.domains[process];
+    const auto [clock, added] = clocks_.try_emplace(domain, clocks_.size());
+    if (!added) return clock->second;
+    costs_.steps_by_clock.push_back(find_steps(job_, process));
+    costs_.domains.push_back(domain);
+    if (clock->second == 0) {
       costs_.steps = costs_.steps_by_clock.front();
       costs_.others.resize(costs_.steps.size());
     }
+    return clock->second;
+  }
+
+  RankCost costs_of(uint32_t process) {
+    RankCost rank;
+    rank.process = process;
+    const size_t clocks = clocks_.size();
+    rank.clock = clock_of(process);
+    const bool added = clocks_.size() > clocks;
     rank.by_step.resize(costs_.steps.size());
     rank.peaks.resize(costs_.steps.size());
     rank.late_ns.resize(costs_.steps.size());
@@ -168,9 +181,8 @@ CountedSteps count_steps(const model::Job& job, uint32_t process, const Steps& u
 }
 
 std::optional<DelayCost> sum_delay_cost(const model::Job& job, const Lateness& lateness) {
-  const std::vector<uint32_t> order = by_blame(lateness);
-  if (order.empty()) return std::nullopt;
-  return Adder(job, lateness).add(order);
+  DelayCost costs = Adder(job, lateness).add(by_blame(lateness));
+  return costs.steps_by_clock.empty() ? std::nullopt : std::optional(std::move(costs));
 }
 
 }  // namespace lockstep::analysis::straggler

@@ -54,12 +54,13 @@ inline constexpr double kLeastNamedNs = 1e6;
 inline constexpr double kLeastTotalNs = 5e6;
 
 struct DelayCost {
-  Steps steps;  // of the rank with the most blame
+  Steps steps;  // of the rank with the most blame, else of the first
   // The same for clocks that do not compare with that rank's, each by its rank with the most blame; the first
   // is `steps`.
   std::vector<Steps> steps_by_clock;
-  std::vector<RankCost> ranks;  // the most blame first; no more than kMostRanks
-  std::vector<float> others;    // by step: the most that any other rank lost
+  std::vector<uint32_t> domains;  // of those clocks: ExclusiveTimes::domain, each once
+  std::vector<RankCost> ranks;    // the most blame first; no more than kMostRanks
+  std::vector<float> others;      // by step: the most that any other rank lost
   // By step: half of a pause that all ranks make there, as for an evaluation, a checkpoint or a
   // recompilation. What they differ by in it is nobody's habit until it is proven to be.
   std::vector<float> uneven_ns;
@@ -88,7 +89,7 @@ struct DelayCost {
   static constexpr size_t kMostRanks = 64;
 };
 
-// Nothing if nobody is to blame for anything.
+// Nothing if nobody has called anything.
 std::optional<DelayCost> sum_delay_cost(const model::Job& job, const Lateness& lateness);
 
 }  // namespace lockstep::analysis::straggler

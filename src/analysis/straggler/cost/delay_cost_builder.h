@@ -25,6 +25,7 @@ inline DelayCost costs_of(size_t ranks, size_t steps,
     costs.steps.number.push_back(static_cast<int64_t>(step));
   }
   costs.steps_by_clock = {costs.steps};
+  costs.domains = {0};
   for (size_t rank = 0; rank < ranks; ++rank) {
     RankCost& row = costs.ranks.emplace_back();
     row.process = static_cast<uint32_t>(rank);

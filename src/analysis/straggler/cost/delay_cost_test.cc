@@ -100,7 +100,7 @@ using ByStep = std::map<size_t, double>;
 TEST(DelayCost, IsNothingWhereNobodyIsToBlame) {
   Marked run(2);
   run.steps(0, every_10_ms(20));
-  EXPECT_FALSE(run.sum());
+  EXPECT_FALSE(run.sum()) << "and nobody has called anything";
 }
 
 // The first step that counts where the first `warm` of them take `ms` and the others 10 ms.

@@ -75,7 +75,7 @@ class Comparison {
   Comparison(const model::Job& job, const DelayCost& costs, std::span<const ExclusiveTimes> times)
       : job_(job), costs_(costs), times_(times) {
     std::map<uint32_t, size_t> clocks;  // by ExclusiveTimes::domain
-    for (const RankCost& rank : costs.ranks) clocks.emplace(times[rank.process].domain, rank.clock);
+    for (size_t clock = 0; clock < costs.domains.size(); ++clock) clocks.emplace(costs.domains[clock], clock);
     for (uint32_t process = 0; process < times.size(); ++process) {
       const ExclusiveTimes& own = times[process];
       const auto clock = clocks.find(own.domain);

@@ -141,7 +141,7 @@ TEST(LongestOwn, ComparesRanksOfOneClockWithThoseOfAnother) {
   const model::Job job = run.builder.build(false);
   std::vector<ExclusiveTimes> times;
   measure(job, {}, &times);
-  run.costs.ranks[2].clock = run.costs.ranks[3].clock = 1;
+  run.costs.domains = {times[0].domain, times[2].domain};
   run.costs.steps_by_clock.push_back(run.costs.steps);
   const auto found = longest_own(job, run.costs, times, Among::kRanks);
   ASSERT_EQ(found.size(), 1u);
