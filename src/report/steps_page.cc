@@ -183,7 +183,7 @@ Json split_json(const ReportContext& context) {
 
 Json steps_page(const ReportContext& context, const WaitTable& waits) {
   const auto losses = straggler::sum_delay_cost(context.job(), waits.lateness());
-  const bool are_of_blamed = losses && losses->steps.size() > 0;
+  const bool are_of_blamed = losses && !losses->ranks.empty() && losses->steps.size() > 0;
   const uint32_t process = are_of_blamed ? losses->ranks.front().process : 0;
   const straggler::Steps steps =
       are_of_blamed ? losses->steps : straggler::find_steps(context.job(), process);
@@ -200,7 +200,7 @@ Json steps_page(const ReportContext& context, const WaitTable& waits) {
         "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
-          {"list", list_json(context, steps, process, losses ? &*losses : nullptr)},
+          {"list", list_json(context, steps, process, are_of_blamed ? &*losses : nullptr)},
           {"split", std::move(split)},
           {"notes", std::move(notes)}};
 }

@@ -69,7 +69,7 @@ std::optional<FewDelays> few_delays(const DelayCost& costs) {
   const double usual = std::max(usual_of(by_step), costs.timed ? 0.0 : costs.least_scattered_ns());
   const Worst worst = *std::max_element(by_step.begin(), by_step.end(),
                                         [](const Worst& a, const Worst& b) { return a.ns < b.ns; });
-  const double least = std::max(kShare * costs.span_ns, costs.usual_step_ns);
+  const double least = std::max({kShare * costs.span_ns, costs.usual_step_ns, costs.least_scattered_ns()});
   if (worst.ns < least) return std::nullopt;
   FewDelays few{.row = worst.row, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
   double all = 0, of_few = 0;
@@ -81,7 +81,7 @@ std::optional<FewDelays> few_delays(const DelayCost& costs) {
     few.total_ns += of.ns;
     few.steps.push_back(of.step);
   }
-  if (of_few < kOnceShare * all || few.total_ns < kLeastTotalNs) return std::nullopt;
+  if (of_few < kOnceShare * all) return std::nullopt;
   return few;
 }
 

@@ -49,6 +49,21 @@ TEST(FewDelays, AreLongerThanAStep) {
   EXPECT_FALSE(few_delays(two_delays(9.9, 0)));
 }
 
+// Of a run of short steps, a hundredth is less than what a host's scheduler takes.
+TEST(FewDelays, AreNoLessThanASingleDelay) {
+  const auto is_one = [](double ms, bool timed) {
+    DelayCost costs = costs_of(
+        2, 20, [=](size_t rank, size_t step) { return rank == 1 && step == 10 ? ms : 0; }, timed);
+    costs.usual_step_ns = 0.5e6;
+    costs.span_ns = 10e6;
+    return few_delays(costs).has_value();
+  };
+  EXPECT_TRUE(is_one(2.1, false));
+  EXPECT_FALSE(is_one(1.9, false));
+  EXPECT_TRUE(is_one(1.1, true));
+  EXPECT_FALSE(is_one(0.9, true));
+}
+
 // As a GPU that computes longer comes a little later to each operation of the step.
 TEST(FewDelays, MayBeMadeOfManyInOneStep) {
   DelayCost costs = two_delays(50, 0);
