@@ -19,6 +19,7 @@
 
 #include "analysis/straggler/cost/culprits.h"
 #include "analysis/straggler/cost/scattered.h"
+#include "analysis/straggler/cost/usual_level.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/median.h"
 
@@ -106,39 +107,51 @@ class Comparison {
 
   void measure(Rank& rank) const {
     const ExclusiveTimes& times = times_[rank.process];
+    const model::JobOps& ops = job_.processes[rank.process].ops;
     int64_t before = 0;
+    bool was_timed = true;  // what the host launched ahead is no work of the GPU
     for (size_t step = 0; step < steps(); ++step) {
       const size_t begin = rank.begins[step], end = rank.begins[step + 1];
       float host = 0, launch = 0;
+      bool timed = false;
       for (size_t at = begin; at < end; ++at) {
-        host += times.cadence[times.order[at]];
-        launch += std::max(times.host_own[times.order[at]], 0.0f);
+        const uint32_t op = times.order[at];
+        host += times.cadence[op];
+        launch += std::max(times.host_own[op], 0.0f);
+        timed = timed || ops.is_placed(op);
       }
       const int64_t busy = begin < end ? times.busy[times.order[end - 1]] : before;
-      rank.own.push_back(begin < end ? static_cast<float>(busy - before) : kAbsent);
+      rank.own.push_back(timed && was_timed ? static_cast<float>(busy - before) : kAbsent);
       rank.host.push_back(host);
       rank.launch.push_back(launch);
       before = busy;
+      was_timed = timed || begin == end;
     }
   }
 
-  // By group and step; a group is those of one stage, or a rank alone in it.
+  // By group and step; a group is those of one stage, or a rank alone in it. Of more work for all, each has
+  // the same, or the same share of its own.
   void set_usual() {
     std::map<uint64_t, std::vector<size_t>> stages;
     for (size_t i = 0; i < ranks_.size(); ++i) stages[times_[ranks_[i].process].stage].push_back(i);
-    Series usual_own;
-    for (const Rank& rank : ranks_) usual_own.push_back(median_of(rank.own));
-    Series common(steps());
+    Series level;
+    for (const Rank& rank : ranks_) level.push_back(usual_level(rank.own, costs_.first));
+    Series more_work(steps()), more_share(steps());
     for (size_t step = 0; step < steps(); ++step) {
-      Series more;
-      for (size_t i = 0; i < ranks_.size(); ++i) more.push_back(ranks_[i].own[step] - usual_own[i]);
-      common[step] = std::max(median_of(std::move(more)), 0.0f);
+      Series work, share;
+      for (size_t i = 0; i < ranks_.size(); ++i) {
+        work.push_back(ranks_[i].own[step] - level[i]);
+        if (level[i] > 0) share.push_back(work.back() / level[i]);
+      }
+      more_work[step] = std::max(median_of(std::move(work)), 0.0f);
+      more_share[step] = std::max(median_of(std::move(share)), 0.0f);
     }
     for (const auto& [stage, members] : stages) {
       Series usual(steps());
       for (size_t step = 0; step < steps(); ++step) {
         if (members.size() == 1) {
-          usual[step] = usual_own[members[0]] + common[step];
+          const float own = level[members[0]];
+          usual[step] = own + std::max(more_work[step], own * more_share[step]);
           continue;
         }
         Series values;

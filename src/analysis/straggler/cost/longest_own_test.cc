@@ -136,6 +136,64 @@ TEST(LongestOwn, NeedsGpuTimes) {
   EXPECT_TRUE(Training(no_ms, since_onset({2}, 1), 0, false).find().empty());
 }
 
+// Two ranks, each alone in its stage, send each other a message in each step, through once both are there.
+// GPU times up to step `timed`.
+std::vector<LongestOwn> of_messages(const Ms& work_ms, uint32_t steps = 80, uint32_t timed = UINT32_MAX) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  DelayCost costs = costs_of(2, steps, no_ms);
+  costs.steps.begin_ns.clear();
+  double now = 1;
+  for (uint32_t step = 0; step < steps; ++step) {
+    costs.steps.begin_ns.push_back(testing::at_ms(now));
+    double start[2] = {};
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      start[rank] = now + work_ms(rank, step) + 0.01 * ((step * 5 + rank * 3) % 7);
+    const double end = std::max(start[0], start[1]) + 0.1;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      for (const char* func : {"Send", "Recv"}) {
+        testing::Call call{.func = func, .called_ms = now + 0.01, .peer = static_cast<int>(1 - rank)};
+        if (step < timed) call.gpu_start_ms = start[rank], call.gpu_end_ms = end;
+        builder.call(rank, world, call);
+      }
+    }
+    now = end;
+  }
+  costs.steps_by_clock = {costs.steps};
+  costs.span_ns = (now - 1) * 1e6;
+  const model::Job job = builder.build();
+  std::vector<ExclusiveTimes> times;
+  measure(job, {}, &times);
+  return longest_own(job, costs, times, Among::kRanks);
+}
+
+TEST(LongestOwn, IsTheRankAloneInItsStageThatBecameSlowEarly) {
+  const auto found = of_messages([](uint32_t rank, uint32_t step) {
+    return rank == 1 && step >= 16 ? 3 : rank == 0 && step >= 16 ? 1.8 : 2;
+  });
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].processes, std::vector<uint32_t>{1});
+  EXPECT_EQ(found[0].pattern.first, 16u);
+  EXPECT_NEAR(found[0].per_step_ns, 1e6, 0.1e6);
+}
+
+TEST(LongestOwn, IsNobodyWhereAllStagesHaveMoreWork) {
+  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t) { return rank == 1 ? 3 : 2; }).empty());
+  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t step) {
+                return (rank == 1 ? 3 : 2) + (step >= 16 ? 1 : 0);
+              }).empty());
+  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t step) {
+                return (rank == 1 ? 3 : 2) * (step >= 16 ? 1.5 : 1);
+              }).empty());
+}
+
+// What was not seen of the GPU, as at the end of a process that was killed, is not its work.
+TEST(LongestOwn, HasGpuTimes) {
+  const auto found =
+      of_messages([](uint32_t rank, uint32_t step) { return rank == 1 && step >= 70 ? 3 : 2; }, 80, 70);
+  EXPECT_TRUE(found.empty());
+}
+
 TEST(LongestOwn, ComparesRanksOfOneClockWithThoseOfAnother) {
   Training run(since_onset({2}, 1), no_ms, 2);
   const model::Job job = run.builder.build(false);
