@@ -163,14 +163,65 @@ class Adder {
   DelayCost costs_;
 };
 
+// Its position in JobOps, of the collective with this index.
+std::optional<uint32_t> find_op(const model::Job& job, const model::Member& member, uint32_t index) {
+  const auto& indexes = job.ops(member).index;
+  const auto begin = indexes.begin() + member.first, end = begin + member.ops;
+  const auto at = std::lower_bound(begin, end, index);
+  if (at == end || *at != index) return std::nullopt;
+  return static_cast<uint32_t>(at - indexes.begin());
+}
+
+struct SharedOp {
+  uint32_t one = 0, other = 0;  // positions in JobOps
+};
+
+// A collective that both processes have called: of the communicator of which both have kept most, the one in
+// the middle.
+std::optional<SharedOp> shared_op(const model::Job& job, uint32_t one, uint32_t other) {
+  std::map<uint32_t, uint32_t> rows;  // of the other's members, by communicator
+  for (uint32_t row : job.processes[other].members) {
+    if (is_matched(job.members[row])) rows.emplace(job.members[row].comm, row);
+  }
+  std::optional<SharedOp> best;
+  uint32_t most = 0;
+  for (uint32_t row : job.processes[one].members) {
+    const model::Member& member = job.members[row];
+    const auto same = rows.find(member.comm);
+    if (!is_matched(member) || same == rows.end()) continue;
+    const model::Member& peer = job.members[same->second];
+    const uint32_t first = std::max(job.oldest_index(member), job.oldest_index(peer));
+    const uint32_t end = std::min(job.next_index(member), job.next_index(peer));
+    if (end <= first || end - first <= most) continue;
+    const uint32_t middle = first + (end - first) / 2;
+    const auto its = find_op(job, member, middle), others = find_op(job, peer, middle);
+    if (!its || !others) continue;
+    most = end - first;
+    best = SharedOp{.one = *its, .other = *others};
+  }
+  return best;
+}
+
+// A step of `steps`.
+int64_t step_of(const model::Job& job, const Steps& steps, uint32_t op) {
+  const int64_t ns = common_or_own_ns(job, steps.process, host_ns(job.processes[steps.process].ops, op));
+  return static_cast<int64_t>(steps.at(ns + DelayCost::kClockSlackNs));
+}
+
 }  // namespace
 
-// Ranks of one program count alike, though a ring may have kept more of one: the step in the middle tells.
+// Ranks of one program count alike, though a ring may have kept more of one. An operation that both have
+// called tells how much; where there is none, the time of the step in the middle, which hosts that run ahead
+// of their GPUs by several steps reach at different times.
 CountedSteps count_steps(const model::Job& job, uint32_t process, const Steps& usual) {
   CountedSteps own{.steps = find_steps(job, process), .shift = 0};
   if (own.steps.source != usual.source || own.steps.period != usual.period || own.steps.size() < 2 ||
       usual.size() < 2)
     return {};
+  if (const auto shared = shared_op(job, process, usual.process)) {
+    own.shift = step_of(job, usual, shared->other) - step_of(job, own.steps, shared->one);
+    return own;
+  }
   const size_t middle = own.steps.size() / 2;
   const int64_t begin = own.steps.begin_ns[middle];
   size_t nearest = usual.at(begin);

@@ -353,5 +353,29 @@ TEST(DelayCost, KnowsWhomARankExchangesMessagesWith) {
       << "rank 1 has left nothing, and there is no rank 9";
 }
 
+// The host of rank 1 launches two steps ahead of that of rank 0.
+TEST(CountSteps, AreThoseOfTheSameOperations) {
+  constexpr uint32_t kSteps = 40;
+  constexpr double kAheadMs = 2.2;
+  for (const bool shared : {true, false}) {
+    testing::JobBuilder builder(2);
+    const uint32_t both = builder.comm("both", {0, 1});
+    const uint32_t alone[2] = {builder.comm("a", {0}), builder.comm("b", {1})};
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      for (uint32_t step = 0; step < kSteps; ++step) {
+        const double called = 10 + step - (rank == 1 ? kAheadMs : 0);
+        builder.call(rank, shared ? both : alone[rank], {.called_ms = called, .bytes = 8});
+        builder.call(rank, alone[rank], {.called_ms = called + 0.1, .bytes = 16});
+      }
+    }
+    const model::Job job = builder.build();
+    const Steps usual = find_steps(job, 0);
+    EXPECT_EQ(usual.process, 0u);
+    ASSERT_EQ(usual.size(), kSteps);
+    EXPECT_EQ(count_steps(job, 1, usual).shift, shared ? 0 : -2) << "by time, where no operation tells";
+    EXPECT_EQ(count_steps(job, 0, usual).shift, 0);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::straggler

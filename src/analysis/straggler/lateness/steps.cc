@@ -68,6 +68,11 @@ int64_t arrival_ns(const model::JobOps& ops, uint32_t op) {
 
 }  // namespace
 
+int64_t common_or_own_ns(const model::Job& job, uint32_t process, int64_t ns) {
+  const auto time = job.common_ns(process, ns);
+  return time ? time->ns : ns;
+}
+
 size_t Steps::at(int64_t ns) const {
   auto after = std::upper_bound(begin_ns.begin(), begin_ns.end(), ns);
   return after == begin_ns.begin() ? 0 : static_cast<size_t>(after - begin_ns.begin()) - 1;
@@ -87,10 +92,8 @@ Period find_period(const std::vector<uint32_t>& sequence) {
 Steps find_steps(const model::Job& job, uint32_t process_row) {
   const model::JobProcess& process = job.processes[process_row];
   Steps steps;
-  auto common = [&](int64_t ns) {
-    auto time = job.common_ns(process_row, ns);
-    return time ? time->ns : ns;
-  };
+  steps.process = process_row;
+  const auto common = [&](int64_t ns) { return common_or_own_ns(job, process_row, ns); };
   for (const model::Mark& mark : process.marks) {
     steps.begin_ns.push_back(common(mark.time_ns));
     steps.number.push_back(mark.value);

@@ -19,6 +19,7 @@ struct Steps {
       begin_ns;  // ascending, on the reference clock as in exclusive_times.h: of the host's launches
   std::vector<int64_t> number;  // as the program or this count calls it
   uint32_t period = 0;          // operations in a step; kMarks: 0
+  uint32_t process = 0;         // whose
 
   size_t size() const { return begin_ns.size(); }
   // Position of the step at that time; the first for all before it.
@@ -26,6 +27,9 @@ struct Steps {
 };
 
 Steps find_steps(const model::Job& job, uint32_t process);
+
+// A time of its host on the reference clock; where that is not known, as it is.
+int64_t common_or_own_ns(const model::Job& job, uint32_t process, int64_t ns);
 
 // Where a sequence ends in repetitions: [begin, begin + period * n) are n >= 3 equal parts, and few items
 // follow.
