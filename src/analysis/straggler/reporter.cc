@@ -290,8 +290,8 @@ void Reporter::report(const Turns& turns) {
       Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
   finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +
                              wording::count(turns.steps, "step"));
-  for (const auto& [row, cost] : turns.costliest) {
-    finding.evidence.push_back(job_.process_name(process_of(row)) + " alone cost the others " +
+  for (const auto& [process, cost] : turns.costliest) {
+    finding.evidence.push_back(job_.process_name(process) + " alone cost the others " +
                                text(cost.middle) + " (" + text(cost.low) + " to " + text(cost.high) + "), " +
                                wording::percent(cost.middle / costs_.span_ns) + " of the run");
   }

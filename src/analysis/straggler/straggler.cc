@@ -5,6 +5,7 @@
 // together, and each hides the others. While the job runs, nobody is named before the steps have gone on for
 // three seconds: the beginning of a job is uneven.
 #include <algorithm>
+#include <optional>
 
 #include "analysis/analysis.h"
 #include "analysis/straggler/cost/culprits.h"
@@ -53,7 +54,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   const auto longest = [&](Among among) { return longest_own(job, *costs, times, among); };
   if (!named.empty() && reporter.is_any_proven(named)) {
     if (named.size() > 1 && are_of_one_host(job, *costs, named)) {
-      for (const LongestOwn& host : longest(Among::kHosts)) {
+      for (const LongestOwn& host : longest(Among::kHosts).longest) {
         if (has_all(host, *costs, named)) return reporter.report(host);
       }
     }
@@ -63,11 +64,14 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
     if (const auto few = few_delays(*costs)) return reporter.report(*few);
     if (const auto lost = turns(*costs)) return reporter.report(*lost);
   }
+  std::optional<Turns> seldom;
   for (const Among among : {Among::kRanks, Among::kHosts}) {
-    const std::vector<LongestOwn> found = longest(among);
-    for (const LongestOwn& of : found) reporter.report(of);
-    if (!found.empty()) return;
+    const OwnLeads found = longest(among);
+    for (const LongestOwn& of : found.longest) reporter.report(of);
+    if (!found.longest.empty()) return;
+    if (found.seldom) seldom = found.seldom;
   }
+  if (named.empty() && seldom) return reporter.report(*seldom);
   reporter.report(named);
 }
 

@@ -18,7 +18,6 @@
 #include <optional>
 
 #include "analysis/straggler/cost/culprits.h"
-#include "analysis/straggler/cost/scattered.h"
 #include "analysis/straggler/cost/usual_level.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/median.h"
@@ -30,6 +29,7 @@ constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();  // in the st
 constexpr float kOfAPause = 0.5f;                                   // what ranks may differ by in it
 constexpr float kSinglePause = 0.25f;  // of a single delay: a pause of all that is no smaller explains it
 constexpr double kLeastLead = 2 * kShare;
+constexpr double kNearlyAll = 0.8;  // of all leads, one rank's
 
 using Series = std::vector<float>;
 
@@ -90,7 +90,7 @@ class Comparison {
     set_usual();
   }
 
-  std::vector<LongestOwn> find(Among among) const {
+  OwnLeads find(Among among) const {
     std::map<uint32_t, std::vector<size_t>> units;  // by process, or host
     for (size_t i = 0; i < ranks_.size(); ++i) {
       const uint32_t process = ranks_[i].process;
@@ -204,7 +204,7 @@ class Comparison {
     return out;
   }
 
-  std::vector<LongestOwn> find(const std::vector<std::vector<size_t>>& units) const {
+  OwnLeads find(const std::vector<std::vector<size_t>>& units) const {
     DelayCost lead;  // RankCost::process: the unit
     lead.steps = costs_.steps;
     lead.others.resize(steps());
@@ -232,8 +232,9 @@ class Comparison {
     return judge(lead, units);
   }
 
-  std::vector<LongestOwn> judge(const DelayCost& lead, const std::vector<std::vector<size_t>>& units) const {
-    std::vector<LongestOwn> out;
+  OwnLeads judge(const DelayCost& lead, const std::vector<std::vector<size_t>>& units) const {
+    OwnLeads leads;
+    std::vector<LongestOwn>& out = leads.longest;
     const auto keep = [&](LongestOwn&& longest, size_t row) {
       if (longest.lead.middle < kLeastLead * lead.span_ns) return;
       describe(units[lead.ranks[row].process], longest);
@@ -246,21 +247,44 @@ class Comparison {
       longest.per_step_ns = culprit.per_step_ns;
       keep(std::move(longest), culprit.row);
     }
-    const std::optional<FewDelays> few = out.empty() ? few_delays(lead) : std::nullopt;
-    if (!few) return out;
-    const Series& pause = pauses_[ranks_[units[lead.ranks[few->row].process].front()].group];
-    if (std::any_of(few->steps.begin(), few->steps.end(), [&](size_t step) {
-          return pause[step] > kSinglePause * lead.ranks[few->row].by_step[step];
-        }))
-      return out;
-    LongestOwn longest;
-    longest.pattern.late = few->steps;
-    longest.pattern.first = few->steps.front();
-    longest.pattern.last = few->steps.back();
-    longest.lead = {few->total_ns, few->total_ns, few->total_ns};
-    longest.per_step_ns = few->worst_ns;
-    keep(std::move(longest), few->row);
-    return out;
+    if (const auto few = few_delays(lead); few && out.empty() && !is_in_a_pause(lead, units, *few))
+      keep(LongestOwn{.processes = {},
+                      .pattern = {.first = few->steps.front(), .last = few->steps.back(), .late = few->steps},
+                      .lead = {few->total_ns, few->total_ns, few->total_ns},
+                      .per_step_ns = few->worst_ns},
+           few->row);
+    if (out.empty()) leads.seldom = seldom(lead, units);
+    return leads;
+  }
+
+  bool is_in_a_pause(const DelayCost& lead, const std::vector<std::vector<size_t>>& units,
+                     const FewDelays& few) const {
+    const Series& pause = pauses_[ranks_[units[lead.ranks[few.row].process].front()].group];
+    return std::any_of(few.steps.begin(), few.steps.end(), [&](size_t step) {
+      return pause[step] > kSinglePause * lead.ranks[few.row].by_step[step];
+    });
+  }
+
+  // The first row leads by most.
+  std::optional<Turns> seldom(const DelayCost& lead, const std::vector<std::vector<size_t>>& units) const {
+    double all = 0;
+    for (const RankCost& row : lead.ranks) {
+      for (float ns : row.by_step) all += static_cast<double>(ns);
+    }
+    const RankCost& first = lead.ranks.front();
+    const std::vector<size_t>& unit = units[first.process];
+    const Pattern pattern = find_pattern(first.by_step, lead.first);
+    double its = 0;
+    for (size_t step : pattern.late) its += static_cast<double>(first.by_step[step]);
+    if (unit.size() > 1 || its < kNearlyAll * all) return std::nullopt;
+    const Rank& rank = ranks_[unit.front()];
+    its = std::min(its, beyond_usual(rank, &Rank::own, pattern));
+    if (its < std::max(kLeastLead * lead.span_ns, kLeastTotalNs)) return std::nullopt;
+    return Turns{.total_ns = its,
+                 .steps = pattern.late.size(),
+                 .ranks = 1,
+                 .one = true,
+                 .costliest = {{rank.process, {its, its, its}}}};
   }
 
   // What the others lost is no more than what its ranks have beyond their own usual steps either: that others
@@ -317,8 +341,8 @@ class Comparison {
 
 }  // namespace
 
-std::vector<LongestOwn> longest_own(const model::Job& job, const DelayCost& costs,
-                                    std::span<const ExclusiveTimes> times, Among among) {
+OwnLeads longest_own(const model::Job& job, const DelayCost& costs, std::span<const ExclusiveTimes> times,
+                     Among among) {
   if (costs.steps.size() < costs.first + kLeastSteps) return {};
   return Comparison(job, costs, times).find(among);
 }

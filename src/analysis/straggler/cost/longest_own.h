@@ -3,12 +3,14 @@
 // that of everybody else.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "analysis/straggler/cost/delay_cost.h"
 #include "analysis/straggler/cost/pattern.h"
 #include "analysis/straggler/cost/resampling.h"
+#include "analysis/straggler/cost/scattered.h"
 #include "analysis/straggler/lateness/exclusive_times.h"
 
 namespace lockstep::analysis::straggler {
@@ -25,9 +27,16 @@ struct LongestOwn {
   uint32_t op = 0;         // the first of the first late step, of processes.front(): position in JobOps
 };
 
+struct OwnLeads {
+  std::vector<LongestOwn> longest;  // the longest first
+  // If there is none: one rank leads in nearly all that anybody leads by, in too few steps to tell a habit
+  // from chance.
+  std::optional<Turns> seldom;
+};
+
 enum class Among : uint8_t { kRanks, kHosts };
-// The longest first. `times`: by process. Needs GPU times: a host does not show how long its GPU works.
-std::vector<LongestOwn> longest_own(const model::Job& job, const DelayCost& costs,
-                                    std::span<const ExclusiveTimes> times, Among among);
+// `times`: by process. Needs GPU times: a host does not show how long its GPU works.
+OwnLeads longest_own(const model::Job& job, const DelayCost& costs, std::span<const ExclusiveTimes> times,
+                     Among among);
 
 }  // namespace lockstep::analysis::straggler

@@ -53,8 +53,8 @@ struct Training {
     const model::Job job = builder.build();
     std::vector<ExclusiveTimes> times;
     measure(job, {}, &times);
-    std::vector<LongestOwn> ranks = longest_own(job, costs, times, Among::kRanks);
-    return ranks.empty() ? longest_own(job, costs, times, Among::kHosts) : ranks;
+    std::vector<LongestOwn> ranks = longest_own(job, costs, times, Among::kRanks).longest;
+    return ranks.empty() ? longest_own(job, costs, times, Among::kHosts).longest : ranks;
   }
 
   JobBuilder builder;
@@ -138,7 +138,7 @@ TEST(LongestOwn, NeedsGpuTimes) {
 
 // Two ranks, each alone in its stage, send each other a message in each step, through once both are there.
 // GPU times up to step `timed`.
-std::vector<LongestOwn> of_messages(const Ms& work_ms, uint32_t steps = 80, uint32_t timed = UINT32_MAX) {
+OwnLeads of_messages(const Ms& work_ms, uint32_t steps = 80, uint32_t timed = UINT32_MAX) {
   JobBuilder builder(2);
   const uint32_t world = builder.world();
   DelayCost costs = costs_of(2, steps, no_ms);
@@ -169,29 +169,49 @@ std::vector<LongestOwn> of_messages(const Ms& work_ms, uint32_t steps = 80, uint
 
 TEST(LongestOwn, IsTheRankAloneInItsStageThatBecameSlowEarly) {
   const auto found = of_messages([](uint32_t rank, uint32_t step) {
-    return rank == 1 && step >= 16 ? 3 : rank == 0 && step >= 16 ? 1.8 : 2;
-  });
+                       return rank == 1 && step >= 16 ? 3 : rank == 0 && step >= 16 ? 1.8 : 2;
+                     }).longest;
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].processes, std::vector<uint32_t>{1});
   EXPECT_EQ(found[0].pattern.first, 16u);
   EXPECT_NEAR(found[0].per_step_ns, 1e6, 0.1e6);
 }
 
+bool is_nobody(const OwnLeads& leads) { return leads.longest.empty() && !leads.seldom; }
+
 TEST(LongestOwn, IsNobodyWhereAllStagesHaveMoreWork) {
-  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t) { return rank == 1 ? 3 : 2; }).empty());
-  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t step) {
-                return (rank == 1 ? 3 : 2) + (step >= 16 ? 1 : 0);
-              }).empty());
-  EXPECT_TRUE(of_messages([](uint32_t rank, uint32_t step) {
-                return (rank == 1 ? 3 : 2) * (step >= 16 ? 1.5 : 1);
-              }).empty());
+  EXPECT_TRUE(is_nobody(of_messages([](uint32_t rank, uint32_t) { return rank == 1 ? 3 : 2; })));
+  EXPECT_TRUE(is_nobody(
+      of_messages([](uint32_t rank, uint32_t step) { return (rank == 1 ? 3 : 2) + (step >= 16 ? 1 : 0); })));
+  EXPECT_TRUE(is_nobody(of_messages(
+      [](uint32_t rank, uint32_t step) { return (rank == 1 ? 3 : 2) * (step >= 16 ? 1.5 : 1); })));
 }
 
 // What was not seen of the GPU, as at the end of a process that was killed, is not its work.
 TEST(LongestOwn, HasGpuTimes) {
-  const auto found =
-      of_messages([](uint32_t rank, uint32_t step) { return rank == 1 && step >= 70 ? 3 : 2; }, 80, 70);
-  EXPECT_TRUE(found.empty());
+  const auto late = [](uint32_t rank, uint32_t step) { return rank == 1 && step >= 70 ? 3 : 2; };
+  EXPECT_FALSE(is_nobody(of_messages(late)));
+  EXPECT_TRUE(is_nobody(of_messages(late, 80, 70)));
+}
+
+// Of two ranks, either one would be late in all of five steps in 1 of 16 runs.
+TEST(LongestOwn, IsLateTooSeldomForAHabit) {
+  const auto of = [](double ms, double of_the_other_ms) {
+    return of_messages([=](uint32_t rank, uint32_t step) {
+      const bool late = step == 20 || step == 33 || step == 50 || step == 61 || step == 70;
+      return 2 + (rank == 1 && late ? ms : 0) + (rank == 0 && step == 40 ? of_the_other_ms : 0);
+    });
+  };
+  const OwnLeads leads = of(1.5, 0);
+  EXPECT_TRUE(leads.longest.empty());
+  ASSERT_TRUE(leads.seldom);
+  EXPECT_NEAR(leads.seldom->total_ns, 7.5e6, 0.3e6);
+  EXPECT_EQ(leads.seldom->steps, 5u);
+  EXPECT_TRUE(leads.seldom->one);
+  ASSERT_EQ(leads.seldom->costliest.size(), 1u);
+  EXPECT_EQ(leads.seldom->costliest[0].first, 1u);
+  EXPECT_TRUE(is_nobody(of(0.9, 0))) << "less than 5 ms in all";
+  EXPECT_TRUE(is_nobody(of(1.5, 1.95))) << "a fifth of all is another rank's";
 }
 
 TEST(LongestOwn, ComparesRanksOfOneClockWithThoseOfAnother) {
@@ -201,7 +221,7 @@ TEST(LongestOwn, ComparesRanksOfOneClockWithThoseOfAnother) {
   measure(job, {}, &times);
   run.costs.domains = {times[0].domain, times[2].domain};
   run.costs.steps_by_clock.push_back(run.costs.steps);
-  const auto found = longest_own(job, run.costs, times, Among::kRanks);
+  const auto found = longest_own(job, run.costs, times, Among::kRanks).longest;
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].processes, std::vector<uint32_t>{2});
 }

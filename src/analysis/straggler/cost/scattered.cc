@@ -105,7 +105,7 @@ std::optional<Turns> turns(const DelayCost& costs) {
     if (!matters(costs, own)) return std::nullopt;
     out = sum(&RankCost::by_step, 0);
   }
-  for (size_t i = 0; i < own.size(); ++i) out.costliest.emplace_back(i, own[i]);
+  for (size_t i = 0; i < own.size(); ++i) out.costliest.emplace_back(costs.ranks[i].process, own[i]);
   std::stable_sort(out.costliest.begin(), out.costliest.end(),
                    [](const auto& a, const auto& b) { return a.second.middle > b.second.middle; });
   if (out.costliest.size() > kShown) out.costliest.resize(kShown);

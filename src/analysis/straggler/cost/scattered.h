@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lateness that is nobody's habit: a few long delays of one rank, or turns that ranks take.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "analysis/straggler/cost/delay_cost.h"
@@ -23,7 +25,7 @@ struct Turns {
   size_t steps = 0;  // that are in the sum
   size_t ranks = 0;  // that were the worst of a step
   bool one = false;  // nearly all of it is one rank's: too seldom for a habit
-  std::vector<std::pair<size_t, Interval>> costliest;  // position in DelayCost::ranks, and what it alone cost
+  std::vector<std::pair<uint32_t, Interval>> costliest;  // the process, and what it alone cost
 };
 std::optional<Turns> turns(const DelayCost& costs);
 
