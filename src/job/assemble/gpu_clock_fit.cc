@@ -19,8 +19,11 @@ constexpr double kRoundingNs = 1;
 template <class Function>
 double maximize(double low, double high, Function&& function) {
   for (int i = 0; i < kSteps; ++i) {
-    double a = low + (high - low) / 3, b = high - (high - low) / 3;
-    (function(a) < function(b) ? low : high) = function(a) < function(b) ? a : b;
+    const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+    if (function(a) < function(b))
+      low = a;
+    else
+      high = b;
   }
   return (low + high) / 2;
 }
@@ -101,8 +104,8 @@ bool GpuClockFit::fit() {
 
 void GpuClockFit::fit_span(std::span<const Bound> lower, std::span<const Bound> upper, double from,
                            double until) {
-  Bounds low = tightest(lower, from, until, true), high = tightest(upper, from, until, false);
-  Line line = best_line(low, high);
+  const Bounds low = tightest(lower, from, until, true), high = tightest(upper, from, until, false);
+  const Line line = best_line(hull(low, true), hull(high, false));
   // Halving ends where the bounds fit, or where a piece would be too short to say anything, or too many are
   // made of a damaged file.
   if (line.margin >= -kRoundingNs || until - from < kMinSpanNs || pieces_.size() >= kMaxPieces) {
@@ -139,6 +142,22 @@ GpuClockFit::Bounds GpuClockFit::tightest(std::span<const Bound> bounds, double 
   return kept;
 }
 
+// Andrew's monotone chain. Whatever the drift, the tightest bound is a corner of the hull, and of 64 bounds a
+// few are.
+GpuClockFit::Bounds GpuClockFit::hull(const Bounds& bounds, bool lower) {
+  Bounds corners;
+  for (const Bound& bound : bounds) {
+    const auto is_inside = [&] {
+      const Bound &a = corners.end()[-2], &b = corners.back();
+      const double turn = (b.t - a.t) * (bound.offset - a.offset) - (b.offset - a.offset) * (bound.t - a.t);
+      return lower ? turn >= 0 : turn <= 0;
+    };
+    while (corners.size() >= 2 && is_inside()) corners.pop_back();
+    corners.push_back(bound);
+  }
+  return corners;
+}
+
 GpuClockFit::Line GpuClockFit::at_drift(const Bounds& lower, const Bounds& upper, double drift) {
   double low = -std::numeric_limits<double>::infinity(), high = -low;
   for (const Bound& bound : lower) low = std::max(low, bound.offset - drift * bound.t);
@@ -162,13 +181,14 @@ void GpuClockFit::add_piece(const Bounds& lower, const Bounds& upper, const Line
     pieces_.push_back(std::move(piece));
     return;
   }
+  const Bounds low = hull(lower, true), high = hull(upper, false);
   // Drifts that some line within the bounds can have: an interval around the best one, as the margin is
   // concave.
   auto feasible_edge = [&](double limit) {
     double inside = line.drift, outside = limit;
     for (int i = 0; i < kSteps; ++i) {
       double middle = (inside + outside) / 2;
-      (at_drift(lower, upper, middle).margin >= 0 ? inside : outside) = middle;
+      (at_drift(low, high, middle).margin >= 0 ? inside : outside) = middle;
     }
     return inside;
   };
@@ -177,11 +197,11 @@ void GpuClockFit::add_piece(const Bounds& lower, const Bounds& upper, const Line
   for (int i = 0; i <= bins; ++i) {
     double t = from + (until - from) * i / bins;
     auto highest = [&](double d) {
-      Line l = at_drift(lower, upper, d);
+      Line l = at_drift(low, high, d);
       return l.offset + l.margin + d * t;
     };
     auto lowest = [&](double d) {
-      Line l = at_drift(lower, upper, d);
+      Line l = at_drift(low, high, d);
       return -(l.offset - l.margin + d * t);
     };
     double here = line.offset + line.drift * t;

@@ -74,6 +74,7 @@ class GpuClockFit {
   void set_stale_aside();
   void fit_span(std::span<const Bound> lower, std::span<const Bound> upper, double from, double until);
   static Bounds tightest(std::span<const Bound> bounds, double from, double until, bool lower);
+  static Bounds hull(const Bounds& bounds, bool lower);
   static Line at_drift(const Bounds& lower, const Bounds& upper, double drift);
   static Line best_line(const Bounds& lower, const Bounds& upper);
   void add_piece(const Bounds& lower, const Bounds& upper, const Line& line, double from, double until);
