@@ -71,5 +71,22 @@ TEST_F(JudgedSeeds, StagesThatStopTogetherWithoutGpuTimes) {
         "evidence-missing.gpu-times", {4, 5, 6, 7, 20, 21, 22, 23});
 }
 
+// Operation by operation the ranks seem to take turns: their own time shows who works longest.
+TEST_F(JudgedSeeds, AHostOfSlowGpusAmongRanksThatTakeTurns) {
+  judge(simulated("51920261127564", "32", "dp=16,tp=2,pp=1,ep=1", "8", "120", "40", "late:host:gpu"),
+        "gpu-late", {0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_F(JudgedSeeds, AGpuThatStoodStillOnceAmongRanksThatTakeTurns) {
+  judge(simulated("51920261127454", "8", "dp=2,tp=4,pp=1,ep=2", "8", "20", "80", "late:once:gpu"),
+        "imbalance.once", {7});
+}
+
+// Either of two would be late in all of five steps in 1 of 16 runs.
+TEST_F(JudgedSeeds, ASlowGpuOfTwoThatIsLateTooSeldomToBeNamed) {
+  judge(simulated("51920261127470", "2", "dp=2,tp=1,pp=1,ep=2", "2", "20", "120", "late:tail:gpu"),
+        "imbalance.rotating", {});
+}
+
 }  // namespace
 }  // namespace lockstep::test

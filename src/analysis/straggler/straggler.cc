@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks four questions in turn: does a rank stand out, were there a few long delays, do ranks take turns, does
-// a rank or a host work longer than all others. The first that is answered ends the search, since a rank that
-// stands out explains the rest. Where some ranks of a host stand out, all of it may be slow: they are late
-// together, and each hides the others. While the job runs, nobody is named before the steps have gone on for
-// three seconds: the beginning of a job is uneven.
+// Asks four questions in turn: does a rank stand out, were there a few long delays, does a rank or a host
+// work longer than all others, do ranks take turns. The first that is answered ends the search, since a rank
+// that stands out explains the rest. Where some ranks of a host stand out, all of it may be slow: they are
+// late together, and each hides the others. While the job runs, nobody is named before the steps have gone on
+// for three seconds: the beginning of a job is uneven.
 #include <algorithm>
 #include <optional>
 
@@ -62,7 +62,6 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   }
   if (named.empty()) {
     if (const auto few = few_delays(*costs)) return reporter.report(*few);
-    if (const auto lost = turns(*costs)) return reporter.report(*lost);
   }
   std::optional<Turns> seldom;
   for (const Among among : {Among::kRanks, Among::kHosts}) {
@@ -71,7 +70,10 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
     if (!found.longest.empty()) return;
     if (found.seldom) seldom = found.seldom;
   }
-  if (named.empty() && seldom) return reporter.report(*seldom);
+  if (named.empty()) {
+    if (const auto lost = turns(*costs)) return reporter.report(*lost);
+    if (seldom) return reporter.report(*seldom);
+  }
   reporter.report(named);
 }
 
