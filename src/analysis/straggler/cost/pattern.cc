@@ -20,6 +20,7 @@ constexpr double kDense = 0.75;      // of the steps of a window: nearly all
 constexpr double kLateShare = 0.25;  // of what is usual: a step that is late
 constexpr size_t kToTheEnd = 50;     // a window that ends within one step in so many of the end has not ended
 constexpr size_t kParts = 6;         // of a window, for its trend
+constexpr size_t kLeastOfTrend = 9;  // steps of a window
 constexpr size_t kRising = 13;       // of their 15 pairs, those that rise: by chance, in 1 of 120 windows
 constexpr double kGrown = 2;         // times that the last part costs the first one's
 constexpr double kLeastGrown = 0.1;  // of the window\'s mean cost: where it began to grow
@@ -73,7 +74,7 @@ std::vector<double> parts_of(std::span<const float> window) {
 }
 
 bool grows(std::span<const float> window) {
-  if (window.size() < 2 * kParts) return false;
+  if (window.size() < kLeastOfTrend) return false;
   const std::vector<double> parts = parts_of(window);
   size_t rising = 0;
   for (size_t a = 0; a < kParts; ++a) {
