@@ -291,8 +291,8 @@ void Reporter::report(const Turns& turns) {
   finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +
                              wording::count(turns.steps, "step"));
   for (const auto& [process, cost] : turns.costliest) {
-    finding.evidence.push_back(job_.process_name(process) + " alone cost the others " +
-                               text(cost.middle) + " (" + text(cost.low) + " to " + text(cost.high) + "), " +
+    finding.evidence.push_back(job_.process_name(process) + " alone cost the others " + text(cost.middle) +
+                               " (" + text(cost.low) + " to " + text(cost.high) + "), " +
                                wording::percent(cost.middle / costs_.span_ns) + " of the run");
   }
   const double on_host = host_share();
