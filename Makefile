@@ -21,7 +21,7 @@ test: setup-test build  ## build, then run every test
 build:  ## build the tools and libraries into build/release/{bin,lib}
 	@tools/build release $(JOBS)
 
-bench:  ## build with Google Benchmark, measure, and update docs/performance.md
+bench:  ## build with Google Benchmark, measure, and update bench/results.md
 	@tools/setup --dev
 	@tools/build bench $(JOBS)
 	@bench/run

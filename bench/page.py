@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of docs/ that a benchmark wrote: each stands between two marks of its name, below the day and the machine."""
+"""Tables that a benchmark wrote: each stands between two marks of its name, below the day and the machine."""
 import datetime
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: every `#include "..."` under src/ against the table in docs/architecture.md.
+"""Who may include whom: every `#include "..."` under src/ against the table in src/README.md.
 
 A rule belongs to the longest matching room. `X` in a room's name stands for one folder; `X` in what it may include
 stands for the same folder. A room may always include itself. Tests keep to their room's rule and what its row in the
@@ -10,7 +10,7 @@ import re
 
 import source_tree
 
-TABLE = "docs/architecture.md"
+TABLE = "src/README.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
