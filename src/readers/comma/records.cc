@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/hex.h"
-#include "base/line_reader.h"
 #include "model/limits.h"
 #include "readers/common/json_fields.h"
+#include "readers/common/json_lines.h"
 
 namespace lockstep::readers::comma {
 namespace {
@@ -219,20 +219,11 @@ int64_t last_number(std::string_view path) {
 }  // namespace
 
 Result<FileRecords> read_file(const std::string& path) {
-  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
   FileRecords out;
   out.path = path;
   FileReader reader(out);
-  LineReader lines(file, kLongestLine);
-  while (const auto line = lines.next()) {
-    if (line->empty() || reader.add(*line)) continue;
-    if (lines.is_open()) {
-      out.cut = true;
-    } else {
-      ++out.bad_records;
-    }
-  }
-  out.too_long = lines.too_long();
+  LOCKSTEP_TRY(common::for_each_json_line(path, kLongestLine, out,
+                                          [&](std::string_view line) { return reader.add(line); }));
   if (out.operations.empty() && out.unplaced.empty())
     return Error{ErrorCode::kInvalidInput, "holds no operation of CoMMA", path};
   reader.align_steps();

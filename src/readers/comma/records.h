@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "readers/common/json_lines.h"
 
 namespace lockstep::readers::comma {
 
@@ -52,7 +53,7 @@ struct Operation {
   std::vector<NetworkOp> network;
 };
 
-struct FileRecords {
+struct FileRecords : common::LineLosses {
   std::string path;
   int64_t pid = -1;  // of a network operation, else the last number of the file's name
   std::vector<CommMember> comms;
@@ -60,11 +61,8 @@ struct FileRecords {
   std::vector<NetworkOp> unplaced;    // network operations of which no operation is told
   bool is_epoch = false;              // times are ns since the Unix epoch; else since the process' own start
   bool steps_aligned = true;          // one offset brings the steps into their operations
-  uint64_t bad_records = 0;           // lines that are nothing of CoMMA's
-  uint64_t too_long = 0;              // lines longer than any record
   uint64_t groups = 0;                // lines on groups of calls, of which nothing is kept
   uint64_t left_out = 0;              // beyond what is kept of a file
-  bool cut = false;                   // the last line is incomplete
 };
 
 // The error says that the file cannot be read, or holds no record at all.

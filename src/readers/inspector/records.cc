@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/hex.h"
-#include "base/line_reader.h"
 #include "model/limits.h"
 #include "readers/common/json_fields.h"
+#include "readers/common/json_lines.h"
 
 namespace lockstep::readers::inspector {
 namespace {
@@ -260,20 +260,11 @@ Error no_record(const FileRecords& file) {
 }  // namespace
 
 Result<FileRecords> read_file(const std::string& path) {
-  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
   FileRecords out;
   out.path = path;
   FileReader reader(out);
-  LineReader lines(file, kLongestLine);
-  while (const auto line = lines.next()) {
-    if (line->empty() || reader.add(*line)) continue;
-    if (lines.is_open()) {
-      out.cut = true;
-    } else {
-      ++out.bad_records;
-    }
-  }
-  out.too_long = lines.too_long();
+  LOCKSTEP_TRY(common::for_each_json_line(path, kLongestLine, out,
+                                          [&](std::string_view line) { return reader.add(line); }));
   std::erase_if(out.processes, [](const ProcessRecords& process) { return process.records.empty(); });
   reader.finish();
   if (out.processes.empty()) return no_record(out);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "readers/common/json_lines.h"
 
 namespace lockstep::readers::inspector {
 
@@ -47,17 +48,14 @@ struct ProcessRecords {
   std::vector<Record> records;  // in the order of the file
 };
 
-struct FileRecords {
+struct FileRecords : common::LineLosses {
   std::string path;
   std::vector<ProcessRecords> processes;  // one, unless files were put together
-  uint64_t bad_records = 0;               // lines that are no operation
-  uint64_t too_long = 0;                  // lines longer than any record
   uint64_t left_out = 0;                  // records beyond what is kept of a file
   uint64_t without_size = 0;              // of a type whose size Inspector did not know
   uint64_t without_owner = 0;             // v4.3: lines whose marker is not there
   uint64_t overwritten = 0;               // by Inspector's own count: gone before they were written
   uint64_t proxy_records = 0;             // transfers, which are not read
-  bool cut = false;                       // the last line is incomplete
   std::string newer_version;              // a format version that is not known; empty: none
 };
 
