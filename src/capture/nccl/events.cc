@@ -36,7 +36,8 @@ uint32_t comm_of(ThreadLog* log, uint64_t context) {
 
 // Publishes a record whose parent normally lies in the same log.
 template <class Record>
-uint64_t publish_child(ThreadLog* log, Record* record, Kind kind, uint8_t flags, uint64_t parent) {
+[[gnu::hot]] uint64_t publish_child(ThreadLog* log, Record* record, Kind kind, uint8_t flags,
+                                    uint64_t parent) {
   parent = plain(parent);
   uint32_t back = log->distance(parent, reinterpret_cast<char*>(record));
   bool far = back >= format::kFarLink;
@@ -51,7 +52,7 @@ uint32_t group_distance(ThreadLog* log, uint64_t group, void* record) {
   return back == format::kSaturated ? 0 : back;
 }
 void link_far_group(ThreadLog* log, uint64_t handle, uint64_t group, uint32_t back) {
-  if (__builtin_expect(back == 0 && format::handle_log(group) != 0, 0)) log->append_link(handle, group);
+  if (__builtin_expect(format::handle_log(group) != 0 && back == 0, 0)) log->append_link(handle, group);
 }
 
 // `room` is that of a CollRecord, whose head begins alike.
@@ -91,7 +92,7 @@ uint64_t moved_within_reach(ThreadLog* log, uint64_t handle) {
 
 }  // namespace
 
-uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
+[[gnu::hot]] uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
   if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
@@ -148,19 +149,19 @@ LOCKSTEP_COLD uint64_t steered_p2p_api(uint64_t context, uint64_t parent, const 
 
 }  // namespace
 
-uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+[[gnu::hot]] uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
   const uint32_t number = count_collective(count_of(context));
   if (steered(kNothing | kSelects)) return steered_coll_api(context, parent, call, number);
   return append_api<format::CollApiRecord>(Kind::kCollApi, context, parent, call);
 }
 
-uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+[[gnu::hot]] uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
   record_p2p_thread(ThreadLog::current());
   if (steered(kNothing | kSelects)) return steered_p2p_api(context, parent, call);
   return append_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call);
 }
 
-uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream) {
+[[gnu::hot]] uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream) {
   if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
@@ -175,7 +176,7 @@ uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream)
   return publish_child(log, record, Kind::kKernelLaunch, 0, parent);
 }
 
-uint64_t start_group(uint64_t context, int api) {
+[[gnu::hot]] uint64_t start_group(uint64_t context, int api) {
   if (steered(kNothing | kNoGroups)) return api <= 4 ? kDeclined : 0;
   ThreadLog* log = ThreadLog::get();
   if (steered(kMaskWaits)) apply_pending_at_launch(log);
@@ -240,7 +241,7 @@ LOCKSTEP_COLD static uint64_t steered_coll(uint64_t context, uint64_t parent, co
   return with_choice(append_coll(context, parent, coll), chosen);
 }
 
-uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
+[[gnu::hot]] uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
   const uint32_t number = coll.is_first_sight ? count_collective(count_of(context)) : 0;
   if (steered(kNothing | kSelects | kMaskWaits)) return steered_coll(context, parent, coll, number);
   return append_coll(context, parent, coll);
@@ -284,7 +285,7 @@ LOCKSTEP_COLD static uint64_t steered_p2p(uint64_t context, uint64_t parent, con
   return with_choice(append_p2p(context, parent, p2p), chosen);
 }
 
-uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
+[[gnu::hot]] uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
   PairCount* pair = pair_of(count_of(context), p2p.peer, p2p.is_send);
   const uint32_t number = count_pair(pair);
   record_p2p_thread(ThreadLog::current());
@@ -469,7 +470,7 @@ uint64_t unknown_event() {
   return 0;
 }
 
-void stop(uint64_t handle) {
+[[gnu::hot]] void stop(uint64_t handle) {
   if (handle == 0 || handle == kDeclined) return;
   ThreadLog* log = ThreadLog::current();
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);

@@ -11,6 +11,12 @@
 
 namespace lockstep::capture::nccl {
 
+// The same in all versions.
+[[gnu::hot]] inline nccl_abi::NcclResult stop_event(void* handle) {
+  stop(reinterpret_cast<uintptr_t>(handle));
+  return 0;
+}
+
 template <size_t N>
 const char* code_name(const char* const (&names)[N], uint8_t code) {
   return code < N ? names[code] : "Unknown";
@@ -55,12 +61,8 @@ struct Shim {
     return init_v4(context, mask, name, id, nodes, ranks, rank, logger);
   }
 
-  static nccl_abi::NcclResult start_event(void* context, void** handle, Descriptor* d) {
+  [[gnu::hot]] static nccl_abi::NcclResult start_event(void* context, void** handle, Descriptor* d) {
     *handle = as_pointer(start(as_number(context), *d));
-    return 0;
-  }
-  static nccl_abi::NcclResult stop_event(void* handle) {
-    stop(as_number(handle));
     return 0;
   }
   static nccl_abi::NcclResult record_event_state(void* handle, nccl_abi::State state, StateArgs* args) {
@@ -277,7 +279,7 @@ constexpr typename Version<kApi>::Plugin make_plugin() {
       return &S::init_v5;
     }
   }();
-  return {"lockstep", init, &S::start_event, &S::stop_event, &S::record_event_state, &S::finalize};
+  return {"lockstep", init, &S::start_event, &stop_event, &S::record_event_state, &S::finalize};
 }
 
 }  // namespace lockstep::capture::nccl

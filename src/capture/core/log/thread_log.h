@@ -115,13 +115,14 @@ class ThreadLog {
     uint64_t back = position - format::handle_position(parent);
     return back == 0 || back >= format::kSaturated ? format::kSaturated : static_cast<uint32_t>(back);
   }
-  void append_link(uint64_t child, uint64_t parent);
-  void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
+  [[gnu::cold, gnu::noinline]] void append_link(uint64_t child, uint64_t parent);
+  [[gnu::cold, gnu::noinline]] void append_state(uint64_t target, uint16_t state, uint64_t ticks,
+                                                 uint64_t value, uint32_t extra);
   // The stop of an event whose own record cannot be told: one of another log, or older than the window. In
   // ring retention that event no longer moves on; the first for a log then maps memory, a bit for each unit
   // that the log can hold.
-  void append_late_stop(uint64_t target, uint64_t ticks);
-  void append_user_tag(uint64_t child, uint64_t tag);
+  [[gnu::cold, gnu::noinline]] void append_late_stop(uint64_t target, uint64_t ticks);
+  [[gnu::noinline]] void append_user_tag(uint64_t child, uint64_t tag);
   // A GpuTimes record of the event was written: it is open no more. In ring retention as append_late_stop().
   static void note_times(uint64_t handle);
   // A mark of this name, whose text may be another one next time. Not on the event path.
