@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Clocks are aligned by matched operations, so matching comes first. Analyses do not see each other's
+// findings: each can be tested, and be wrong, by itself. The verdict is the most severe finding, of those the
+// costliest; a note never is, as a healthy run has notes, too.
 #include <algorithm>
 
 #include "analysis/analysis.h"

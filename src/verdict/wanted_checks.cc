@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names commands instead of guessing: a transfer may be slow because of its link, of congestion or of a busy
+// peer, and without a counter or a check only the host itself can tell which. AMD's tools are named if a GPU
+// of the named hosts is AMD's, as NVIDIA's would only fail there.
 #include "verdict/wanted_checks.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two sizes lie on a line whatever they measure, so a fit takes three; and where time does not grow with size
+// there is no bandwidth to report, only a start-up time that more data would not change.
 #include <cmath>
 
 #include "analysis/bandwidth/rates.h"

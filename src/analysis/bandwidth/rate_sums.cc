@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Quartiles instead of means: a few operations that something else held up would pull a mean down. An
+// operation that took no longer than its time is uncertain could have any bandwidth, mostly a high one, so it
+// is counted apart.
 #include "analysis/bandwidth/rate_sums.h"
 
 #include <algorithm>

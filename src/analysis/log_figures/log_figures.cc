@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows are keyed by everything that they show: a thousand equal processes are one row, and one that differs
+// stands out in a row of its own.
 #include "analysis/log_figures/log_figures.h"
 
 #include <algorithm>

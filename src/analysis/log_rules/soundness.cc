@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Damage takes from a file its say about the set-up, not about trouble. A changed digit turns a card, a rank
+// or a communicator into another one, and a comparison across ranks would then blame whoever differs; but no
+// damage makes a line that matches the whole pattern of a warning. Connections name communicators by row, so
+// the rows that stay are renumbered.
 #include "analysis/log_rules/soundness.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Steps that were seen to their end are averaged alone, if there are any: one that was cut would make the
+// average look shorter. Times are per device, as the kernels of two GPUs run side by side and would add up to
+// more than the step.
 #include <algorithm>
 
 #include "analysis/overlap/overlap.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A process is dropped once it is added, so that a run larger than memory can be summed; what stays of its
+// operations is their durations, which percentiles need one by one. Sizes are classed by powers of two: jobs
+// with uneven batches would otherwise have a row for nearly every operation.
 #include "analysis/summary/summary.h"
 
 #include <algorithm>
