@@ -11,7 +11,7 @@ help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 # Tests take longer to build than everything else; the demo does without. What it builds `make test` does not build again.
-demo: setup-demo  ## build the programs, then diagnose a hang, a straggler and eight recorded H200 ranks; leaves demo-out/
+demo: setup-demo  ## build the programs, show eight recorded H200 ranks, diagnose a hang and a straggler; leaves demo-out/
 	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-nccl-host lockstep-sim-job
 	@tools/demo
 
