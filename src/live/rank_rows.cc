@@ -199,7 +199,7 @@ void judge(RankRows& seen) {
     if (row.last) idle_ns = std::min(idle_ns, row.last->age_ns);
   }
   if (running == 0) {
-    seen.verdict = "All " + plural(count(Health::kEnded), "process") + " ended in order.";
+    seen.verdict = "All " + plural(count(Health::kEnded), "process") + " ended normally.";
   } else if (idle_ns == INT64_MAX || idle_ns < kIdleNs) {
     seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " are in step.";
   } else {

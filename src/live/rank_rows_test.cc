@@ -165,7 +165,7 @@ TEST(RankRows, WhoWasStartedAgainIsReplaced) {
   for (size_t i = 8; i < 16; ++i) all[i].liveness = Liveness::kGone;
   EXPECT_EQ(RankWatch().look(all).verdict, "Ranks 0-7 are gone without closing their files.");
   for (size_t i = 8; i < 16; ++i) all[i].closed = true;
-  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended in order.");
+  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended normally.");
 }
 
 TEST(RankRows, HelpersOfRanksAreNoRanks) {
@@ -217,7 +217,7 @@ TEST(RankRows, SaysWhenAllStandStill) {
   EXPECT_FALSE(seen.alarming);
   EXPECT_EQ(seen.verdict, "No rank is behind, and none has started an operation for 30.0 s.");
   for (SeenProcess& one : all) one.closed = true;
-  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended in order.");
+  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended normally.");
 }
 
 }  // namespace

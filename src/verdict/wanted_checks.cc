@@ -60,7 +60,7 @@ void add_wanted_checks(const std::vector<Evidence>& evidence, std::vector<Findin
             ? "no state of these links was recorded: " +
                   std::string(is_amd ? "`rocm-smi --showxgmierr` shows"
                                      : "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show") +
-                  on_hosts(finding) + " whether one is down or has errors, `lockstep links` what they move"
+                  on_hosts(finding) + " whether one is down or has errors, `lockstep links` how fast they are"
             : "no counter of these ports was recorded: `ibstat` shows" + on_hosts(finding) +
                   " whether one is down or slow, `perfquery -x` (InfiniBand) or `rdma statistic` (RoCE), run twice, "
                   "whether errors rise; `lockstep trace` samples them";

@@ -31,7 +31,7 @@ TEST(WantedChecks, NameTheCommandsOfTheNamedHosts) {
   EXPECT_EQ(
       wanted(slow(FindingId::kSlowLinkIntraHost, {"node0"})),
       "no state of these links was recorded: `nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show on node0 "
-      "whether one is down or has errors, `lockstep links` what they move");
+      "whether one is down or has errors, `lockstep links` how fast they are");
   const std::string ports = wanted(slow(FindingId::kSlowNicHost, {"n0", "n1", "n2", "n3", "n4"}));
   EXPECT_TRUE(ports.starts_with(
       "no counter of these ports was recorded: `ibstat` shows on n0, n1, n2 and 2 others whether "))

@@ -113,7 +113,7 @@ TEST(FlightRecorderDumps, ASendWithoutReceiveThatEndedIsWorthANote) {
   EXPECT_EQ(id_text(diagnosis.findings[0].id), "never-joined.unreceived");
   EXPECT_EQ(
       diagnosis.findings[0].statement,
-      "transfer 1 from rank 0 to rank 1 on default_pg (Send) has no matching receive, but it has ended");
+      "rank 1 has not called its end of transfer 1 from rank 0 to rank 1 on default_pg (Send), which has ended without it");
 }
 
 TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {

@@ -147,11 +147,11 @@ class BrokenOff {
 
   void add_ends(Finding& finding) const {
     if (open_.empty()) {
-      finding.evidence.push_back("all processes closed their files in order");
+      finding.evidence.push_back("all processes closed their files normally");
       return;
     }
     std::string line = "not closed: the files of " + builder_.list(open_);
-    if (!closed_.empty()) line += "; closed in order: those of " + builder_.list(closed_);
+    if (!closed_.empty()) line += "; closed normally: those of " + builder_.list(closed_);
     finding.evidence.push_back(std::move(line));
     const bool all_gone = std::all_of(open_.begin(), open_.end(), [this](uint32_t actor) {
       return job_.processes[job_state_.actor(actor).process].liveness == model::Liveness::kGone;

@@ -63,7 +63,7 @@ TEST(BrokeOff, SaysWhoEndedInOrder) {
   job.process(2).row.closed = 1;
   const Finding finding = only(job.build());
   EXPECT_EQ(finding.evidence[1],
-            "not closed: the files of ranks 0, 1 and 3; closed in order: those of rank 2");
+            "not closed: the files of ranks 0, 1 and 3; closed normally: those of rank 2");
 }
 
 TEST(BrokeOff, UnequalCallsAreToldThoughAllEndedInOrder) {
@@ -71,7 +71,7 @@ TEST(BrokeOff, UnequalCallsAreToldThoughAllEndedInOrder) {
   for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000});
   const Finding finding = only(job.build());
   EXPECT_EQ(id_text(finding.id), "evidence-missing.broke-off");
-  EXPECT_EQ(finding.evidence[1], "all processes closed their files in order");
+  EXPECT_EQ(finding.evidence[1], "all processes closed their files normally");
 }
 
 // NCCL had room for the data: a note, as ever.

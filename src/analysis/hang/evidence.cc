@@ -69,7 +69,7 @@ Missing missing(const JobState& job_state, const Block& block) {
       return {FindingId::kEvidenceMissingCut, files.cut, files.keep_all};
     const bool has_kernels = has_kernel_times(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
-      return {FindingId::kEvidenceMissingGraphs, "replays of CUDA graphs are not reported without GPU times",
+      return {FindingId::kEvidenceMissingGraphs, "without GPU times, replays of CUDA graphs are not recorded",
               "GPU times: " + std::string(wording::kGpuTimesSetting)};
     any_kernels = any_kernels || has_kernels;
   }

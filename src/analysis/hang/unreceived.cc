@@ -29,7 +29,7 @@ Finding make_note(const model::Job& job, const model::Member& sender, const mode
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
   analysis::name_operation(job, sender.process, lane.first + received, finding);
-  finding.statement = finding.operation + " has no matching receive, but it has ended";
+  finding.statement = to + " has not called its end of " + finding.operation + ", which has ended without it";
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
                              wording::count(lane.ops, "send"));
   finding.advice =

@@ -38,8 +38,9 @@ TEST(Unreceived, ASendThatEndedWithoutItsReceiveIsANote) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(id_text(findings[0].id), "never-joined.unreceived");
   EXPECT_EQ(findings[0].severity, Severity::kNote);
-  EXPECT_EQ(findings[0].statement,
-            "transfer 1 from rank 0 to rank 1 on pp (Send) has no matching receive, but it has ended");
+  EXPECT_EQ(
+      findings[0].statement,
+      "rank 1 has not called its end of transfer 1 from rank 0 to rank 1 on pp (Send), which has ended without it");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
   EXPECT_EQ(findings[0].op_index, 1u);
   EXPECT_EQ(findings[0].evidence, std::vector<std::string>{"rank 1 has called 1 receive for 2 sends"});

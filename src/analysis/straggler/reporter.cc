@@ -247,7 +247,7 @@ void Reporter::cannot_tell(const Accused& accused) {
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
                              " exceed the uncertainty of the clocks");
   finding.needed_evidence =
-      "a longer record, so that more operations bound the hosts' clocks; another rank on the same host";
+      "a longer recording, so that more operations bound the hosts' clocks; another rank on the same host";
   findings_.push_back(std::move(finding));
 }
 

@@ -130,7 +130,7 @@ int run(const Arguments& arguments) {
 
 const Command links_command = {
     .name = "links",
-    .summary = "check this host's links, and measure what they move",
+    .summary = "check this host's links, and measure how fast they are",
     .description =
         "Checks GPUs, network cards and the PCI tree between them: states, widths, speeds, which devices may access each other, ACS and the IOMMU, errors since boot, limits. Then it measures each pair of GPUs, all pairs at once, and each GPU against host memory, in about 3 s for 8 GPUs. A pair is slow if two measurements find it slower than its siblings, if it is below NCCL's model of the path, or if it is below --baseline.\n\n"
         "It changes no setting, clears no counter and needs no special rights; it names what only root may read. "

@@ -32,7 +32,7 @@ constexpr std::string_view kHelp[] = {
     "         the mode records it",
     "state    late: others wait for it; stopped: by a signal or a debugger; gone: ended without",
     "         closing its file;",
-    "         silent: no sign of life, and the process is not visible from here; ended: in order;",
+    "         silent: no sign of life, and the process is not visible from here; ended: normally;",
     "         replaced: gone or silent, and its rank has been started again",
     "",
     "`lockstep diagnose` on the same run says why.",

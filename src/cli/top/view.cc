@@ -116,7 +116,7 @@ std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Hea
   std::string which = all_known ? ": " + wording::ranks(numbers) : "";
   switch (health) {
     case live::Health::kEnded:
-      return plural(count, "rank") + " ended in order" + which;
+      return plural(count, "rank") + " ended normally" + which;
     case live::Health::kReplaced:
       return plural(count, "process") + " replaced" + which;
     case live::Health::kWaits:

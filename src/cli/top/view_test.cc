@@ -51,7 +51,7 @@ TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   EXPECT_EQ(view.table[0].mood, Mood::kWarning);
   EXPECT_EQ(first_word(view.table[1]), "77");
   EXPECT_EQ(view.table[2].text, "992 ranks healthy: ranks 0-4, 6-76 and 78-993");
-  EXPECT_EQ(view.table[3].text, "6 ranks ended in order: ranks 994-999");
+  EXPECT_EQ(view.table[3].text, "6 ranks ended normally: ranks 994-999");
   for (size_t i = 996; i < 1000; ++i) {
     seen.rows[i].health = live::Health::kReplaced;
     seen.rows[i].rank = static_cast<int32_t>(i % 2);
