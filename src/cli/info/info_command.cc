@@ -4,7 +4,9 @@
 
 #include "base/text/json_text.h"
 #include "base/text/units.h"
+#include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/kit/columns.h"
 #include "cli/kit/console.h"
 #include "cli/kit/loss_report.h"
 #include "cli/kit/progress.h"
@@ -22,10 +24,6 @@ namespace {
 constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
 
 std::string number_text(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
-
-std::string shorten(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
-}
 
 // Events of NCCL's profiler, and beside them records of the GPU driver's tools and of NVTX. Of a run or a
 // process.
@@ -47,63 +45,70 @@ Json kernels_json(const model::KernelCounts& kernels) {
           {"joined", kernels.joined}};
 }
 
-Json process_json(const input::ProcessOverview& process) {
-  Json document = {{"rank", known(process.rank)},
-                   {"local_rank", known(process.local_rank)},
-                   {"world", known(process.world)},
-                   {"node_rank", known(process.node_rank)},
-                   {"host", process.host},
-                   {"boot_id", process.boot_id},
-                   {"pid", process.pid},
-                   {"start_ns", process.start_ns},
-                   {"command", process.argv},
-                   {"launcher", process.launcher},
-                   {"job", process.job},
-                   {"device", known(process.device)},
-                   {"host_device", known(process.host_device)},
-                   {"gpu", known(process.gpu)},
-                   {"pci", process.pci},
-                   {"uuid", process.uuid},
-                   {"gpu_model", process.gpu_model},
-                   {"chained_plugin", process.chained_plugin},
-                   {"visible_devices", process.visible_devices},
-                   {"nccl_version", model::nccl_version_text(process.nccl_version)},
-                   {"nccl_library", process.nccl_library},
-                   {"nccl_build_id", process.nccl_build_id},
-                   {"other_nccl", process.other_nccl},
-                   {"mode", process.mode},
-                   {"retention", process.retention},
-                   {"state", process.closed ? "closed" : "not closed"},
-                   {"gpu_clock", process.gpu_clock},
-                   {"clock_reading_ns", known(process.anchor_width_ns)},
-                   {"first_ns", process.first_ns},
-                   {"last_ns", process.last_ns},
-                   {"heartbeat_ns", process.heartbeat_ns},
-                   {"ops", process.ops},
-                   {"comms", process.comms.size()}};
-  document["modes"] = Json::array();
+void show_process(const input::ProcessOverview& process, Columns& out) {
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
+  out.number("rank", "rank", process.rank);
+  out.add_json("local_rank", known(process.local_rank));
+  out.add_json("world", known(process.world));
+  out.add_json("node_rank", known(process.node_rank));
+  out.name("host", "<host", process.host);
+  out.add_json("boot_id", process.boot_id);
+  out.add("pid", "pid", std::to_string(process.pid), process.pid);
+  out.add_json("start_ns", process.start_ns);
+  out.add_json("command", process.argv);
+  out.add_json("launcher", process.launcher);
+  out.add_json("job", process.job);
+  out.add_json("device", known(process.device));
+  out.number("host_device", "GPU", process.host_device);
+  out.add_json("gpu", known(process.gpu));
+  out.add_json("pci", process.pci);
+  out.add_json("uuid", process.uuid);
+  out.add_text("<device", or_dash(process.device_name));
+  out.add("gpu_model", "<model", or_dash(process.gpu_model), process.gpu_model);
+  out.add_json("chained_plugin", process.chained_plugin);
+  out.add_json("visible_devices", process.visible_devices);
+  out.name("nccl_version", "<nccl", model::nccl_version_text(process.nccl_version));
+  out.add_json("nccl_library", process.nccl_library);
+  out.add_json("nccl_build_id", process.nccl_build_id);
+  out.add_json("other_nccl", process.other_nccl);
+  out.name("mode", "<mode", process.mode);
+  out.name("retention", "<retention", process.retention);
+  out.name("state", "<state", process.closed ? "closed" : "not closed");
+  out.add_json("gpu_clock", process.gpu_clock);
+  out.add_json("clock_reading_ns", known(process.anchor_width_ns));
+  out.add_json("first_ns", process.first_ns);
+  out.add_json("last_ns", process.last_ns);
+  out.add_json("heartbeat_ns", process.heartbeat_ns);
+  out.count("ops", "ops", process.ops);
+  out.add("comms", "comms", std::to_string(process.comms.size()), process.comms.size());
+  out.add_text("<command", shown_name(process.argv, 60));
+  Json modes = Json::array(), counters = Json::object();
   for (const auto& [mode, since_ns] : process.modes)
-    document["modes"].push_back({{"mode", mode}, {"since_ns", since_ns}});
-  document["events"] = records_json(process);
-  document["kernels"] = kernels_json(process.kernels);
-  document["counters"] = Json::object();
-  for (const auto& [label, count] : process.counters) document["counters"][label] = count;
-  return document;
+    modes.push_back({{"mode", mode}, {"since_ns", since_ns}});
+  for (const auto& [label, count] : process.counters) counters[label] = count;
+  out.add_json("modes", std::move(modes));
+  out.add_json("events", records_json(process));
+  out.add_json("kernels", kernels_json(process.kernels));
+  out.add_json("counters", std::move(counters));
 }
 
-Json comm_json(const std::vector<input::CommMember>& members) {
+void show_comm(const std::vector<input::CommMember>& members, Columns& out) {
   const input::CommMember& first = members.front();
-  Json document = {{"id", id_json(first.comm_id)},
-                   {"name", first.name},
-                   {"ranks", known(first.ranks)},
-                   {"nodes", known(first.nodes)},
-                   {"api_version", first.api_version}};
-  document["members"] = Json::array();
+  const Json id = id_json(first.comm_id);
+  Json list = Json::array();
+  size_t ended = 0;
   for (const input::CommMember& member : members) {
-    document["members"].push_back(
-        {{"process", member.process}, {"rank", known(member.rank)}, {"ended", member.ended}});
+    ended += member.ended ? 1 : 0;
+    list.push_back({{"process", member.process}, {"rank", known(member.rank)}, {"ended", member.ended}});
   }
-  return document;
+  out.add("id", "<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
+  out.add("name", "<name", first.name.empty() ? "-" : shown_name(first.name, 40), first.name);
+  out.number("ranks", "ranks", first.ranks);
+  out.add_text("seen", std::to_string(members.size()));
+  out.number("nodes", "nodes", first.nodes);
+  out.add_text("ended", std::to_string(ended));
+  out.add_json("api_version", first.api_version);
+  out.add_json("members", std::move(list));
 }
 
 Json info_json(const input::Input& input, const input::RunOverview& run) {
@@ -121,26 +126,9 @@ Json info_json(const input::Input& input, const input::RunOverview& run) {
                    {"processes", run.processes.size()},
                    {"hosts", run.hosts},
                    {"comms", run.comms.size()}};
-  document["process_list"] = Json::array();
-  for (const input::ProcessOverview& process : run.processes)
-    document["process_list"].push_back(process_json(process));
-  document["comm_list"] = Json::array();
-  for (const auto& members : run.comms) document["comm_list"].push_back(comm_json(members));
+  document["process_list"] = json_rows(run.processes, show_process);
+  document["comm_list"] = json_rows(run.comms, show_comm);
   return document;
-}
-
-std::string process_table(const input::RunOverview& run) {
-  Table table({"rank", "<host", "pid", "GPU", "<device", "<model", "<nccl", "<mode", "<retention", "<state",
-               "ops", "comms", "<command"});
-  for (const input::ProcessOverview& process : run.processes) {
-    table.add({number_text(process.rank), process.host, std::to_string(process.pid),
-               number_text(process.host_device), process.device_name.empty() ? "-" : process.device_name,
-               process.gpu_model.empty() ? "-" : process.gpu_model,
-               model::nccl_version_text(process.nccl_version), process.mode, process.retention,
-               process.closed ? "closed" : "not closed", format_count(process.ops),
-               std::to_string(process.comms.size()), shorten(process.argv, 60)});
-  }
-  return "\nProcesses\n" + table.text();
 }
 
 // Whose GPU ran less than half of what another process' ran.
@@ -213,20 +201,9 @@ std::string chained_text(const input::RunOverview& run) {
 }
 
 std::string comm_table(const input::RunOverview& run) {
-  Table table({"<communicator", "<name", "ranks", "seen", "nodes", "ended"});
   constexpr size_t kMost = 40;
-  for (size_t i = 0; i < run.comms.size() && i < kMost; ++i) {
-    const auto& members = run.comms[i];
-    const input::CommMember& first = members.front();
-    auto ended = std::count_if(members.begin(), members.end(),
-                               [](const input::CommMember& member) { return member.ended; });
-    Json id = id_json(first.comm_id);
-    table.add({id.is_null() ? "?" : id.get<std::string>(), first.name.empty() ? "-" : shorten(first.name, 40),
-               number_text(first.ranks), std::to_string(members.size()), number_text(first.nodes),
-               std::to_string(ended)});
-  }
-  if (table.empty()) return {};
-  std::string text = "\nCommunicators\n" + table.text();
+  if (run.comms.empty()) return {};
+  std::string text = "\nCommunicators\n" + table_of(run.comms, kMost, show_comm).text();
   if (run.comms.size() > kMost)
     text += "  ... and " + format_count(run.comms.size() - kMost) + " more; --json has all\n";
   return text;
@@ -251,8 +228,9 @@ std::string info_text(const input::Input& input, const input::RunOverview& run) 
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
-  return text + process_table(run) + mode_table(run) + chained_text(run) + comm_table(run) +
-         event_table(run) + input::kernels_text(run) + amd_text(run) + asymmetry_text(run) +
+  return text + "\nProcesses\n" + table_of(run.processes, SIZE_MAX, show_process).text() + mode_table(run) +
+         chained_text(run) + comm_table(run) + event_table(run) + input::kernels_text(run) + amd_text(run) +
+         asymmetry_text(run) +
          (run.ranges != 0 ? "\nRanges of NVTX: " + format_count(run.ranges) + "\n" : "");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/log_figures/log_figures.h"
 #include "analysis/log_figures/topology.h"
+#include "cli/logs/log_columns.h"
 #include "cli/logs/log_report.h"
 #include "report/diagnosis_json.h"
 
@@ -52,41 +52,16 @@ Json report_json(const LogReport& report) {
                    {"hardware", Json::array()},    {"wiring", Json::array()}};
   for (const analysis::Finding& finding : report.findings)
     document["findings"].push_back(report::finding_json(finding));
-  for (const analysis::log_figures::HostRow& row : analysis::log_figures::host_rows(report.model))
-    document["hosts"].push_back({{"host", row.host},
-                                 {"processes", row.processes},
-                                 {"ranks", row.ranks},
-                                 {"version", text_json(row.version)},
-                                 {"driver_cuda", text_json(row.driver)},
-                                 {"network", text_json(row.network)},
-                                 {"cards", text_json(row.cards)},
-                                 {"warnings", row.warnings}});
-  for (const analysis::log_figures::CommRow& row : analysis::log_figures::comm_rows(report.model))
-    document["comms"].push_back(
-        {{"name", row.name},
-         {"ranks", known(row.ranks)},
-         {"present", row.present.size()},
-         {"complete", row.completed.size()},
-         {"nodes", known(row.nodes)},
-         {"coll_channels", known(row.coll_channels)},
-         {"rings", known(row.rings)},
-         {"trees", known(row.trees)},
-         {"init_seconds", row.init_seconds < 0 ? Json(nullptr) : Json(row.init_seconds)}});
+  document["hosts"] = json_rows(analysis::log_figures::host_rows(report.model), show_host);
+  document["comms"] = json_rows(analysis::log_figures::comm_rows(report.model), show_comm);
   for (const analysis::log_figures::HostHardware& host : analysis::log_figures::host_hardware(report.model))
     document["hardware"].push_back({{"host", host.host}, {"text", host.text}});
   for (const analysis::log_figures::CommWiring& comm :
        analysis::log_figures::comm_wirings(report.model, SIZE_MAX))
     document["wiring"].push_back(wiring_json(comm));
-  for (const analysis::log_figures::TransportRow& row : analysis::log_figures::transport_rows(report.model))
-    document["transports"].push_back(
-        {{"via", row.via}, {"gdr", row.gdr}, {"pairs", row.pairs}, {"channels", row.channels}});
-  for (const auto& [use, figures] : report.model.algorithms)
-    document["algorithms"].push_back({{"use", use},
-                                      {"calls", figures.count},
-                                      {"least_bytes", figures.least_bytes},
-                                      {"most_bytes", figures.most_bytes}});
-  for (const analysis::log_figures::SettingRow& row : analysis::log_figures::setting_rows(report.model))
-    document["settings"].push_back({{"name", row.name}, {"value", row.value}, {"processes", row.processes}});
+  document["transports"] = json_rows(analysis::log_figures::transport_rows(report.model), show_transport);
+  document["algorithms"] = json_rows(report.model.algorithms, show_algorithm);
+  document["settings"] = json_rows(analysis::log_figures::setting_rows(report.model), show_setting);
   for (const auto& [shape, seen] : report.model.unknown)
     document["unknown"].push_back({{"shape", shape},
                                    {"count", seen.count},

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "analysis/log_figures/log_figures.h"
 #include "analysis/log_figures/topology.h"
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "base/text/wrap.h"
-#include "cli/kit/table.h"
+#include "cli/logs/log_columns.h"
 #include "cli/logs/log_report.h"
 
 namespace lockstep::cli::logs {
@@ -18,13 +17,6 @@ using analysis::Severity;
 constexpr size_t kWidth = 100;
 constexpr size_t kRows = 20;  // of a table that is not verbose
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
-std::string or_dash(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
-std::string rank_list(const std::vector<int32_t>& ranks) {
-  const std::string words = ranks.empty() ? "- -" : wording::ranks(ranks, 4);
-  return words.substr(words.find(' ') + 1);
-}
-
 class Text {
  public:
   Text(const LogReport& report, const Style& style, bool verbose)
@@ -32,13 +24,16 @@ class Text {
 
   std::string text() {
     findings();
-    hosts();
-    comms();
+    table("Processes", analysis::log_figures::host_rows(report_.model), show_host);
+    table("Communicators (splits as PARENT/CALL.COLOUR)", analysis::log_figures::comm_rows(report_.model),
+          show_comm);
     hardware();
     wiring();
-    transports();
-    algorithms();
-    settings();
+    table("Connections (from one rank to another, by each sender)",
+          analysis::log_figures::transport_rows(report_.model), show_transport);
+    table("Algorithms (as reported by rank 0 of each communicator)", report_.model.algorithms,
+          show_algorithm);
+    table("Settings that NCCL reports", analysis::log_figures::setting_rows(report_.model), show_setting);
     coverage();
     return std::move(out_);
   }
@@ -76,37 +71,13 @@ class Text {
     if (shown < finding.evidence.size()) out_ += style_.faint("  * more lines like it: -v shows them") + '\n';
   }
 
-  void table(const std::string& heading, const Table& table, size_t rows) {
-    if (table.empty()) return;
-    out_ += style_.heading(heading) + '\n' + table.text();
-    if (rows > limit()) out_ += "  ... and " + format_count(rows - limit()) + " more; -v shows all\n";
+  template <class Rows, class Show>
+  void table(const std::string& heading, const Rows& rows, const Show& show) {
+    if (rows.empty()) return;
+    out_ += style_.heading(heading) + '\n' + table_of(rows, limit(), show).text();
+    if (rows.size() > limit())
+      out_ += "  ... and " + format_count(rows.size() - limit()) + " more; -v shows all\n";
     out_ += '\n';
-  }
-
-  void hosts() {
-    const auto rows = analysis::log_figures::host_rows(report_.model);
-    Table shown({"<host", "processes", "<ranks", "<NCCL", "<driver CUDA", "<network", "<cards", "warnings"});
-    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
-      const analysis::log_figures::HostRow& row = rows[i];
-      shown.add({row.host, std::to_string(row.processes), rank_list(row.ranks), or_dash(row.version),
-                 or_dash(row.driver), or_dash(row.network), or_dash(row.cards),
-                 std::to_string(row.warnings)});
-    }
-    table("Processes", shown, rows.size());
-  }
-
-  void comms() {
-    const auto rows = analysis::log_figures::comm_rows(report_.model);
-    Table shown({"<communicator", "ranks", "<job ranks", "seen", "complete", "nodes", "channels", "rings",
-                 "trees", "created in"});
-    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
-      const analysis::log_figures::CommRow& row = rows[i];
-      shown.add({row.name, or_dash(row.ranks), rank_list({row.members.begin(), row.members.end()}),
-                 std::to_string(row.present.size()), std::to_string(row.completed.size()), or_dash(row.nodes),
-                 or_dash(row.coll_channels), or_dash(row.rings), or_dash(row.trees),
-                 row.init_seconds < 0 ? "-" : format_duration(row.init_seconds * 1e9)});
-    }
-    table("Communicators (splits as PARENT/CALL.COLOUR)", shown, rows.size());
   }
 
   void hardware() {
@@ -167,34 +138,6 @@ class Text {
                                                                      plural(group.most_channels, "channel"));
     out_ += "    pairs   " + wrap(way + ": " + analysis::log_figures::pairs_text(group, ranks), 14, kWidth) +
             '\n';
-  }
-
-  void transports() {
-    const auto rows = analysis::log_figures::transport_rows(report_.model);
-    Table shown({"<transport", "<GPUDirect", "pairs", "channels"});
-    for (const analysis::log_figures::TransportRow& row : rows)
-      shown.add({row.via, row.via.starts_with("NET/") ? (row.gdr ? "yes" : "no") : "-",
-                 format_count(row.pairs), format_count(row.channels)});
-    table("Connections (from one rank to another, by each sender)", shown, 0);
-  }
-
-  void algorithms() {
-    Table shown({"<function, algorithm, protocol", "calls", "bytes", "to"});
-    size_t rows = 0;
-    for (const auto& [use, figures] : report_.model.algorithms) {
-      if (++rows <= limit())
-        shown.add({use, format_count(figures.count), format_bytes(figures.least_bytes),
-                   format_bytes(figures.most_bytes)});
-    }
-    table("Algorithms (as reported by rank 0 of each communicator)", shown, rows);
-  }
-
-  void settings() {
-    const auto rows = analysis::log_figures::setting_rows(report_.model);
-    Table shown({"<setting", "<value", "processes"});
-    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i)
-      shown.add({rows[i].name, rows[i].value, format_count(rows[i].processes)});
-    table("Settings that NCCL reports", shown, rows.size());
   }
 
   void coverage() {

@@ -5,6 +5,7 @@
 
 #include "analysis/summary/across.h"
 #include "base/text/json_text.h"
+#include "cli/kit/columns.h"
 
 namespace lockstep::cli {
 
@@ -16,5 +17,10 @@ void add_across_json(const analysis::summary::AcrossFigures& figures, Json& docu
 
 // "  ... and 3 more; ..." where rows do not fit.
 std::string more_rows(size_t rows, size_t limit);
+// The table of rows, and that line.
+template <class Rows, class Show>
+std::string rows_text(const Rows& rows, size_t limit, const Show& show) {
+  return table_of(rows, limit, show).text() + more_rows(rows.size(), limit);
+}
 
 }  // namespace lockstep::cli

@@ -27,45 +27,66 @@ constexpr Option kOptions[] = {
     kMemoryOption,
 };
 
-std::string or_dash(const analysis::summary::Durations& durations, double value) {
-  return durations.count == 0 ? "-" : format_duration(value);
+Json durations_json(const analysis::summary::Durations& durations) {
+  if (durations.count == 0) return nullptr;
+  return {{"count", durations.count},   {"min_ns", durations.min_ns}, {"avg_ns", durations.avg_ns},
+          {"p50_ns", durations.p50_ns}, {"p99_ns", durations.p99_ns}, {"max_ns", durations.max_ns}};
+}
+
+void add_duration(Columns& out, std::string_view heading, const analysis::summary::Durations& of, double ns) {
+  out.add_text(heading, of.count == 0 ? "-" : format_duration(ns));
+}
+
+void show_op(const analysis::summary::OpFigures& op, Columns& out) {
+  out.name("func", "<operation", op.func);
+  out.name("datatype", "<type", op.datatype);
+  out.name("comm", "<communicator", op.comm);
+  out.add_json("comm_id", id_json(op.comm_id));
+  out.number("ranks", "ranks", op.ranks);
+  out.add("size_from", "size", analysis::summary::size_range(op.size_from), op.size_from);
+  out.add_json("size_to", op.size_to);
+  out.count("ops", "ops", op.ops);
+  out.bytes("bytes", "bytes", op.bytes);
+  out.add_json("enqueue", durations_json(op.enqueue));
+  add_duration(out, "enqueue", op.enqueue, op.enqueue.avg_ns);
+  out.add_json("gpu", durations_json(op.gpu));
+  add_duration(out, "GPU min", op.gpu, op.gpu.min_ns);
+  add_duration(out, "avg", op.gpu, op.gpu.avg_ns);
+  add_duration(out, "p50", op.gpu, op.gpu.p50_ns);
+  add_duration(out, "p99", op.gpu, op.gpu.p99_ns);
+  add_duration(out, "max", op.gpu, op.gpu.max_ns);
+  out.rate("algbw_with_waiting_gbps", "algbw*", op.algbw);
+  out.rate("busbw_with_waiting_gbps", "busbw*", op.busbw);
 }
 
 std::string op_table(const analysis::summary::SummaryFigures& figures, size_t limit) {
   if (figures.ops.empty()) return "\nOperations: none.\n";
   bool timed = false;
-  Table table({"<operation", "<type", "<communicator", "ranks", "size", "ops", "bytes", "enqueue", "GPU min",
-               "avg", "p50", "p99", "max", "algbw*", "busbw*"});
-  for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) {
-    const analysis::summary::OpFigures& op = figures.ops[i];
-    timed = timed || op.gpu.count > 0;
-    table.add({op.func, op.datatype, op.comm, op.ranks < 0 ? "-" : std::to_string(op.ranks),
-               analysis::summary::size_range(op.size_from), format_count(op.ops), format_bytes(op.bytes),
-               or_dash(op.enqueue, op.enqueue.avg_ns), or_dash(op.gpu, op.gpu.min_ns),
-               or_dash(op.gpu, op.gpu.avg_ns), or_dash(op.gpu, op.gpu.p50_ns), or_dash(op.gpu, op.gpu.p99_ns),
-               or_dash(op.gpu, op.gpu.max_ns), format_rate(op.algbw), format_rate(op.busbw)});
-  }
+  for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) timed = timed || figures.ops[i].gpu.count > 0;
   std::string text =
       "\nOperations (an operation counts once per rank; bandwidth in GB/s, as nccl-tests defines it; *: including the wait for other ranks)\n" +
-      table.text() + more_rows(figures.ops.size(), limit);
+      rows_text(figures.ops, limit, show_op);
   if (!timed)
     text += "  This trace has no GPU times. To get them: " + std::string(wording::kGpuTimesSetting) + ".\n";
   return text;
 }
 
-std::string rank_table(const analysis::summary::SummaryFigures& figures, size_t limit) {
-  Table table(
-      {"rank", "<host", "pid", "GPU", "ops", "bytes", "span", "GPU busy", "steps", "step avg", "p99"});
-  for (size_t i = 0; i < figures.ranks.size() && i < limit; ++i) {
-    const analysis::summary::RankFigures& rank = figures.ranks[i];
-    table.add({rank.rank < 0 ? "-" : std::to_string(rank.rank), rank.host,
-               rank.pid < 0 ? "-" : std::to_string(rank.pid),
-               rank.device < 0 ? "-" : std::to_string(rank.device), format_count(rank.ops),
-               format_bytes(rank.bytes), format_duration(rank.seconds * 1e9), format_percent(rank.busy),
-               rank.steps == 0 ? "-" : format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
-               or_dash(rank.step, rank.step.p99_ns)});
-  }
-  return table.empty() ? "" : "\nRanks\n" + table.text() + more_rows(figures.ranks.size(), limit);
+void show_rank(const analysis::summary::RankFigures& rank, Columns& out) {
+  const bool has_steps = rank.steps != 0;
+  out.number("rank", "rank", rank.rank);
+  out.name("host", "<host", rank.host);
+  out.number("pid", "pid", rank.pid);
+  out.number("device", "GPU", rank.device);
+  out.count("ops", "ops", rank.ops);
+  out.bytes("bytes", "bytes", rank.bytes);
+  out.add("seconds", "span", format_duration(rank.seconds * 1e9), rank.seconds);
+  out.add("gpu_busy", "GPU busy", rank.busy < 0 ? "-" : format_percent(rank.busy),
+          rank.busy < 0 ? Json(nullptr) : Json(rank.busy));
+  out.add("steps", "steps", has_steps ? format_count(rank.steps) : "-",
+          has_steps ? Json(rank.steps) : Json(nullptr));
+  out.add_json("step", durations_json(rank.step));
+  add_duration(out, "step avg", rank.step, rank.step.avg_ns);
+  add_duration(out, "p99", rank.step, rank.step.p99_ns);
 }
 
 std::string missing_members(const std::vector<input::CommMember>& members) {
@@ -86,79 +107,34 @@ std::string missing_members(const std::vector<input::CommMember>& members) {
   return text.empty() ? "none" : text;
 }
 
-std::string comm_table(const input::RunOverview& run, size_t limit) {
-  Table table({"<communicator", "<name", "ranks", "present", "<missing"});
-  for (size_t i = 0; i < run.comms.size() && i < limit; ++i) {
-    const auto& members = run.comms[i];
-    Json id = id_json(members.front().comm_id);
-    table.add({id.is_null() ? "?" : id.get<std::string>(),
-               members.front().name.empty() ? "-" : members.front().name,
-               members.front().ranks < 0 ? "-" : std::to_string(members.front().ranks),
-               std::to_string(members.size()), missing_members(members)});
-  }
-  return table.empty() ? "" : "\nCommunicators\n" + table.text() + more_rows(run.comms.size(), limit);
+void show_comm(const std::vector<input::CommMember>& members, Columns& out) {
+  const input::CommMember& first = members.front();
+  const Json id = id_json(first.comm_id);
+  const std::string missing = missing_members(members);
+  out.add("id", "<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
+  out.add("name", "<name", first.name.empty() ? "-" : first.name, first.name);
+  out.number("ranks", "ranks", first.ranks);
+  out.add("present", "present", std::to_string(members.size()), members.size());
+  out.name("missing", "<missing", missing);
 }
 
-std::string ring_table(const analysis::summary::SummaryFigures& figures, size_t limit) {
-  Table table({"<operation", "<type", "size up to", "ops", "bytes", "timed", "min", "avg", "max"});
-  for (size_t i = 0; i < figures.ring.size() && i < limit; ++i) {
-    const analysis::summary::RingFigures& ring = figures.ring[i];
-    table.add({ring.func, ring.datatype, format_bytes(ring.size_to), format_count(ring.ops),
-               format_bytes(ring.bytes), format_count(ring.timed), format_duration(ring.min_ns),
-               format_duration(ring.avg_ns), format_duration(ring.max_ns)});
-  }
-  if (table.empty()) return {};
-  return "\nSince the processes started (ring retention; times per channel)\n" + table.text() +
-         more_rows(figures.ring.size(), limit);
+void show_ring(const analysis::summary::RingFigures& ring, Columns& out) {
+  out.name("func", "<operation", ring.func);
+  out.name("datatype", "<type", ring.datatype);
+  out.bytes("size_to", "size up to", ring.size_to);
+  out.count("ops", "ops", ring.ops);
+  out.bytes("bytes", "bytes", ring.bytes);
+  out.count("timed", "timed", ring.timed);
+  out.duration("min_ns", "min", ring.min_ns, ring.timed > 0);
+  out.duration("avg_ns", "avg", ring.avg_ns, ring.timed > 0);
+  out.duration("max_ns", "max", ring.max_ns, ring.timed > 0);
 }
 
-Json durations_json(const analysis::summary::Durations& durations) {
-  if (durations.count == 0) return nullptr;
-  return {{"count", durations.count},   {"min_ns", durations.min_ns}, {"avg_ns", durations.avg_ns},
-          {"p50_ns", durations.p50_ns}, {"p99_ns", durations.p99_ns}, {"max_ns", durations.max_ns}};
-}
-
-Json optional_json(double value, bool is_known) { return is_known ? Json(value) : Json(nullptr); }
-
-Json op_json(const analysis::summary::OpFigures& op) {
-  return {{"func", op.func},
-          {"datatype", op.datatype},
-          {"comm", op.comm},
-          {"comm_id", id_json(op.comm_id)},
-          {"ranks", known(op.ranks)},
-          {"size_from", op.size_from},
-          {"size_to", op.size_to},
-          {"ops", op.ops},
-          {"bytes", op.bytes},
-          {"enqueue", durations_json(op.enqueue)},
-          {"gpu", durations_json(op.gpu)},
-          {"algbw_with_waiting_gbps", optional_json(op.algbw, op.algbw > 0)},
-          {"busbw_with_waiting_gbps", optional_json(op.busbw, op.busbw > 0)}};
-}
-
-Json rank_json(const analysis::summary::RankFigures& rank) {
-  return {{"rank", known(rank.rank)},
-          {"host", rank.host},
-          {"pid", known(rank.pid)},
-          {"device", known(rank.device)},
-          {"ops", rank.ops},
-          {"bytes", rank.bytes},
-          {"seconds", rank.seconds},
-          {"gpu_busy", optional_json(rank.busy, rank.busy >= 0)},
-          {"steps", rank.steps == 0 ? Json(nullptr) : Json(rank.steps)},
-          {"step", durations_json(rank.step)}};
-}
-
-Json ring_json(const analysis::summary::RingFigures& ring) {
-  return {{"func", ring.func},
-          {"datatype", ring.datatype},
-          {"size_to", ring.size_to},
-          {"ops", ring.ops},
-          {"bytes", ring.bytes},
-          {"timed", ring.timed},
-          {"min_ns", optional_json(ring.min_ns, ring.timed > 0)},
-          {"avg_ns", optional_json(ring.avg_ns, ring.timed > 0)},
-          {"max_ns", optional_json(ring.max_ns, ring.timed > 0)}};
+// Behind its heading; nothing where there are no rows.
+template <class Rows, class Show>
+std::string section(std::string_view heading, const Rows& rows, size_t limit, const Show& show) {
+  if (rows.empty() || limit == 0) return {};
+  return '\n' + std::string(heading) + '\n' + rows_text(rows, limit, show);
 }
 
 Json summary_json(const input::RunOverview& run, const analysis::summary::SummaryFigures& figures) {
@@ -167,19 +143,10 @@ Json summary_json(const input::RunOverview& run, const analysis::summary::Summar
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
                    {"comms", run.comms.size()}};
-  for (const char* list : {"op_list", "rank_list", "comm_list", "ring_list"}) document[list] = Json::array();
-  for (const analysis::summary::OpFigures& op : figures.ops) document["op_list"].push_back(op_json(op));
-  for (const analysis::summary::RankFigures& rank : figures.ranks)
-    document["rank_list"].push_back(rank_json(rank));
-  for (const auto& members : run.comms) {
-    document["comm_list"].push_back({{"id", id_json(members.front().comm_id)},
-                                     {"name", members.front().name},
-                                     {"ranks", known(members.front().ranks)},
-                                     {"present", members.size()},
-                                     {"missing", missing_members(members)}});
-  }
-  for (const analysis::summary::RingFigures& ring : figures.ring)
-    document["ring_list"].push_back(ring_json(ring));
+  document["op_list"] = json_rows(figures.ops, show_op);
+  document["rank_list"] = json_rows(figures.ranks, show_rank);
+  document["comm_list"] = json_rows(run.comms, show_comm);
+  document["ring_list"] = json_rows(figures.ring, show_ring);
   return document;
 }
 
@@ -231,9 +198,12 @@ int run(const Arguments& arguments) {
     add_across_json(together, document);
     return print(json_text(document), exit_of_losses(overview));
   }
-  return print(loss_report(overview) + op_table(figures, *limit) + rank_table(figures, *limit) +
-                   comm_table(overview, *limit) + input::kernels_text(overview) +
-                   across_text(together, *limit) + ring_table(figures, *limit),
+  return print(loss_report(overview) + op_table(figures, *limit) +
+                   section("Ranks", figures.ranks, *limit, show_rank) +
+                   section("Communicators", overview.comms, *limit, show_comm) +
+                   input::kernels_text(overview) + across_text(together, *limit) +
+                   section("Since the processes started (ring retention; times per channel)", figures.ring,
+                           *limit, show_ring),
                exit_of_losses(overview));
 }
 
