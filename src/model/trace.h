@@ -164,35 +164,36 @@ class TableRows {
 #undef LOCKSTEP_TABLE_NAME_OF
 #undef LOCKSTEP_CONCAT_NAME
 
-// TABLE(Row, member) for each table, in an order in which rows only refer to earlier tables or their own.
-#define LOCKSTEP_MODEL_TABLES(TABLE) \
-  TABLE(Process, processes)          \
-  TABLE(ClockAnchor, clock_anchors)  \
-  TABLE(Comm, comms)                 \
-  TABLE(Thread, threads)             \
-  TABLE(Shape, shapes)               \
-  TABLE(Call, calls)                 \
-  TABLE(Task, tasks)                 \
-  TABLE(Channel, channels)           \
-  TABLE(ProxyOp, proxy_ops)          \
-  TABLE(ProxyStep, proxy_steps)      \
-  TABLE(ProxyCtrl, proxy_ctrls)      \
-  TABLE(NetEvent, net_events)        \
-  TABLE(Mark, marks)                 \
-  TABLE(Op, ops)                     \
-  TABLE(Split, splits)               \
-  TABLE(Launch, launches)            \
-  TABLE(Kernel, kernels)             \
-  TABLE(Range, ranges)               \
-  TABLE(Histogram, histograms)       \
-  TABLE(Loss, losses)
+// TABLE(Row, member, sql) for each table, in an order in which rows only refer to earlier tables or their
+// own. `sql` is its name in trace.db: RPD has a view `kernel`, and RANGE is a word of SQL.
+#define LOCKSTEP_MODEL_TABLES(TABLE)                \
+  TABLE(Process, processes, "process")              \
+  TABLE(ClockAnchor, clock_anchors, "clock_anchor") \
+  TABLE(Comm, comms, "comm")                        \
+  TABLE(Thread, threads, "thread")                  \
+  TABLE(Shape, shapes, "shape")                     \
+  TABLE(Call, calls, "call")                        \
+  TABLE(Task, tasks, "task")                        \
+  TABLE(Channel, channels, "channel")               \
+  TABLE(ProxyOp, proxy_ops, "proxy_op")             \
+  TABLE(ProxyStep, proxy_steps, "proxy_step")       \
+  TABLE(ProxyCtrl, proxy_ctrls, "proxy_ctrl")       \
+  TABLE(NetEvent, net_events, "net_event")          \
+  TABLE(Mark, marks, "mark")                        \
+  TABLE(Op, ops, "op")                              \
+  TABLE(Split, splits, "split")                     \
+  TABLE(Launch, launches, "launch")                 \
+  TABLE(Kernel, kernels, "gpu_kernel")              \
+  TABLE(Range, ranges, "nvtx_range")                \
+  TABLE(Histogram, histograms, "histogram")         \
+  TABLE(Loss, losses, "loss")
 
 // The tables of one process, or of the losses of a run. Row numbers are local to the trace. Owned by one
 // thread at a time; moving it costs nothing, copying is not possible. Nothing here checks rows against
 // tables: readers do, before they append.
 struct Trace {
   StringPool strings;
-#define TABLE(Row, member) Row##Table member;
+#define TABLE(Row, member, sql) Row##Table member;
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   // Adds to the loss ledger, folding equal (process, stage, kind, detail).

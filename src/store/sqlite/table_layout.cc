@@ -7,7 +7,6 @@
 
 #include "base/result.h"
 #include "model/event_kind.h"
-#include "store/sqlite/table_columns.h"
 
 namespace lockstep::store::sqlite {
 namespace {
@@ -28,7 +27,7 @@ void find_reference(ColumnLayout& column) {
   if (!column.text.starts_with(kRowOf)) return;
   std::string_view member = column.text.substr(kRowOf.size());
   member = member.substr(0, member.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
-#define TABLE(Row, table)                 \
+#define TABLE(Row, table, sql)            \
   if (member == #table) {                 \
     column.role = ColumnRole::kReference; \
     column.target = TableId::k##Row;      \
@@ -40,11 +39,11 @@ void find_reference(ColumnLayout& column) {
 }
 
 template <class Row>
-TableLayout layout_of() {
+TableLayout layout_of(std::string_view sql_name) {
   TableLayout table;
-  table.name = Columns<Row>::kSqlName;
+  table.name = sql_name;
   Row row;
-  Columns<Row>::each(
+  Row::each_column(
       row, [&](std::string_view type_name, std::string_view name, std::string_view text, auto& field) {
         if (name == "id") name = "type_id";  // `id` is the row's own
         ColumnLayout column{
@@ -65,7 +64,7 @@ ColumnLayout derived_number(std::string_view name, std::string_view text, Column
 
 std::vector<TableLayout> make_layouts() {
   std::vector<TableLayout> tables;
-#define TABLE(Row, member) tables.push_back(layout_of<model::Row>());
+#define TABLE(Row, member, sql) tables.push_back(layout_of<model::Row>(sql));
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   auto at = [&](TableId id) -> TableLayout& { return tables[number(id)]; };

@@ -12,11 +12,11 @@
 namespace lockstep::store::sqlite {
 
 enum class TableId : uint8_t {
-#define TABLE(Row, member) k##Row,
+#define TABLE(Row, member, sql) k##Row,
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
 };
-#define TABLE(Row, member) +1
+#define TABLE(Row, member, sql) +1
 inline constexpr size_t kTables = 0 LOCKSTEP_MODEL_TABLES(TABLE);
 #undef TABLE
 constexpr size_t number(TableId id) { return static_cast<size_t>(id); }

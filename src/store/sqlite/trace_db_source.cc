@@ -17,7 +17,6 @@
 #include "model/record_gaps.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/table_columns.h"
 #include "store/store.h"
 
 namespace lockstep::store::sqlite {
@@ -63,7 +62,7 @@ class TraceDbSource::RowReader {
 
   // Losses, and references into tables that came out short.
   void finish() {
-#define TABLE(Row, member) \
+#define TABLE(Row, member, sql) \
   if (short_) cut_references<model::Row>(TableId::k##Row, trace_.member);
     LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
@@ -97,7 +96,7 @@ class TraceDbSource::RowReader {
     const std::vector<ColumnLayout>& layout = table_layouts()[number(id)].columns;
     Row row;
     size_t i = 0;
-    Columns<Row>::each(row, [&](auto&&, auto&&, auto&&, auto& field) {
+    Row::each_column(row, [&](auto&&, auto&&, auto&&, auto& field) {
       const ColumnLayout& column = layout[i];
       if (int place = selection.columns[i++]; place > 0) {
         const bool is_null = rows.is_null(place);
@@ -207,8 +206,8 @@ class TraceDbSource::RowReader {
 
   size_t table_size(TableId id) const {
     switch (id) {
-#define TABLE(Row, member) \
-  case TableId::k##Row:    \
+#define TABLE(Row, member, sql) \
+  case TableId::k##Row:         \
     return trace_.member.size();
       LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
@@ -219,7 +218,7 @@ class TraceDbSource::RowReader {
   template <class Row, class Table>
   void cut_references(TableId id, Table& table) {
     size_t i = 0;
-    Columns<Row>::each(table, [&](auto&&, auto&&, auto&&, auto& values) {
+    Row::each_column(table, [&](auto&&, auto&&, auto&&, auto& values) {
       const ColumnLayout& column = table_layouts()[number(id)].columns[i++];
       if constexpr (std::is_same_v<decltype(values), model::TableColumn<uint32_t>&>) {
         if (column.role != ColumnRole::kReference) return;
@@ -437,7 +436,7 @@ Result<void> TraceDbSource::load(size_t i, model::Trace& trace) {
 
 Result<void> TraceDbSource::read_process(const Database& database, size_t i, model::Trace& trace) const {
   RowReader reader(*this, database, parts_[i], trace);
-#define TABLE(Row, member) reader.read<model::Row>(TableId::k##Row, trace.member);
+#define TABLE(Row, member, sql) reader.read<model::Row>(TableId::k##Row, trace.member);
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   if (trace.processes.size() == 0)

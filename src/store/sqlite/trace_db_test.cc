@@ -16,7 +16,6 @@
 #include "model/torch/comms_id.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/table_columns.h"
 #include "store/sqlite/table_layout.h"
 #include "store/store.h"
 #include "tests/support/temporary_folder.h"
@@ -27,7 +26,6 @@ namespace {
 using model::Trace;
 using model::testing::SyntheticOptions;
 using model::testing::SyntheticRun;
-using sqlite::Columns;
 using sqlite::Database;
 
 class TraceDbTest : public ::testing::Test {
@@ -84,9 +82,9 @@ void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trac
   ASSERT_EQ(x.size(), y.size());
   const auto& layout = sqlite::table_layouts()[sqlite::number(id)].columns;
   std::vector<const void*> other;
-  Columns<Row>::each(y, [&](auto&&, auto&&, auto&&, const auto& values) { other.push_back(&values); });
+  Row::each_column(y, [&](auto&&, auto&&, auto&&, const auto& values) { other.push_back(&values); });
   size_t i = 0;
-  Columns<Row>::each(x, [&](auto&&, auto&&, auto&&, const auto& values) {
+  Row::each_column(x, [&](auto&&, auto&&, auto&&, const auto& values) {
     const auto& column = layout[i];
     const auto& others = *static_cast<decltype(&values)>(other[i++]);
     for (size_t r = 0; r < x.size(); ++r) {
@@ -98,7 +96,8 @@ void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trac
                   shape_text(b, static_cast<uint32_t>(others[r])))
             << column.name << r;
       } else {
-        ASSERT_EQ(values[r], others[r]) << Columns<Row>::kSqlName << "." << column.name << " row " << r;
+        ASSERT_EQ(values[r], others[r])
+            << sqlite::table_layouts()[sqlite::number(id)].name << "." << column.name << " row " << r;
       }
     }
   });
@@ -114,7 +113,7 @@ TEST_F(TraceDbTest, GivesEveryColumnBack) {
     Trace a, b;
     ASSERT_TRUE(run.load(i, a));
     ASSERT_TRUE((*source)->load(i, b));
-#define TABLE(Row, member)               \
+#define TABLE(Row, member, sql)          \
   if (std::string_view(#Row) != "Shape") \
     expect_equal<model::Row>(sqlite::TableId::k##Row, a, a.member, b, b.member);
     LOCKSTEP_MODEL_TABLES(TABLE)
@@ -150,16 +149,16 @@ TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
   SyntheticRun run({});
   Trace trace;
   ASSERT_TRUE(run.load(3, trace));
-#define TABLE(Row, member)                                                                                 \
-  Columns<model::Row>::each(trace.member, [&](auto&&, std::string_view name, auto&&, const auto& values) { \
-    bool set = false;                                                                                      \
-    for (size_t i = 0; i < trace.member.size(); ++i) set |= values[i] != 0;                                \
-    bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";              \
-    bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||                \
-                     name == "out_count" || name == "root" || name == "device" || name == "phase" ||       \
-                     name == "restarts" || name == "window" || name == "rank_start" ||                     \
-                     std::string_view(#Row) == "Split";                                                    \
-    EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                               \
+#define TABLE(Row, member, sql)                                                                          \
+  model::Row::each_column(trace.member, [&](auto&&, std::string_view name, auto&&, const auto& values) { \
+    bool set = false;                                                                                    \
+    for (size_t i = 0; i < trace.member.size(); ++i) set |= values[i] != 0;                              \
+    bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";            \
+    bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||              \
+                     name == "out_count" || name == "root" || name == "device" || name == "phase" ||     \
+                     name == "restarts" || name == "window" || name == "rank_start" ||                   \
+                     std::string_view(#Row) == "Split";                                                  \
+    EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                             \
   });
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE

@@ -10,7 +10,6 @@
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/diagnostics.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/table_columns.h"
 
 namespace lockstep::store::sqlite {
 namespace {
@@ -76,7 +75,7 @@ Result<void> TraceWriter::append(const model::Trace& trace) {
   names_.add(trace);
   derived_.compute(trace, names_);
   assign_ids(trace);
-#define TABLE(Row, member) bind<model::Row>(TableId::k##Row, trace.member);
+#define TABLE(Row, member, sql) bind<model::Row>(TableId::k##Row, trace.member);
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   bind_call_parents(trace);
@@ -91,7 +90,7 @@ Result<void> TraceWriter::append(const model::Trace& trace) {
 }
 
 void TraceWriter::assign_ids(const model::Trace& trace) {
-#define TABLE(Row, member) bound_[number(TableId::k##Row)].rows = trace.member.size();
+#define TABLE(Row, member, sql) bound_[number(TableId::k##Row)].rows = trace.member.size();
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   for (size_t i = 0; i < kTables; ++i) {
@@ -106,7 +105,7 @@ void TraceWriter::bind(TableId id, const Table& table) {
   BoundTable& bound = bound_[number(id)];
   const TableLayout& layout = table_layouts()[number(id)];
   bound.columns.clear();
-  Columns<Row>::each(table, [&](auto&&, auto&&, auto&&, const auto& values) {
+  Row::each_column(table, [&](auto&&, auto&&, auto&&, const auto& values) {
     using How = BoundColumn::How;
     const ColumnLayout& column = layout.columns[bound.columns.size()];
     BoundColumn source{.how = static_cast<How>(column.type), .data = values.data()};
@@ -241,7 +240,7 @@ Result<void> TraceWriter::write_shapes() {
   }
   BoundTable& bound = bound_[number(TableId::kShape)];
   bound = {.rows = shapes.size(), .first_id = 0, .columns = {}};
-  Columns<model::Shape>::each(shapes, [&](auto&&, auto&&, auto&&, const auto& values) {
+  model::Shape::each_column(shapes, [&](auto&&, auto&&, auto&&, const auto& values) {
     bound.columns.push_back(derived(values.data()));  // already run-wide numbers
   });
   for (const auto* values : {&kernels, &apis, &args}) bound.columns.push_back(derived(values->data()));
