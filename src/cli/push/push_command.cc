@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/kit/memory_limit.h"
+#include "cli/kit/progress.h"
+#include "cli/push/findings.h"
+#include "store/fleet.h"
+#include "verdict/diagnosed_run.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {0, "to", "URL",
+     "the store: http[s]://[USER@]HOST[:PORT][/DATABASE]; the database is `fleet` if none is named"},
+    {0, "patience", "TIME", "keep trying this long while the store does not answer, such as 10m", "1m"},
+    kMemoryOption,
+};
+
+// "runs/job-17/" -> "job-17"
+std::string run_name(const std::string& path) {
+  std::filesystem::path name = std::filesystem::path(path).lexically_normal();
+  if (name.filename().empty()) name = name.parent_path();
+  return name.filename();
+}
+
+std::string push_text(const store::PushResult& pushed) {
+  std::string text;
+  for (const std::string& difference : pushed.differences) text += "DIFFERENCE: " + difference + "\n";
+  text += "run " + std::to_string(pushed.run) + " in " + pushed.database + ": " + plural(pushed.rows, "row");
+  if (pushed.sent_batches == 0) return text + ", all of them there already\n";
+  text += ", " + format_count(pushed.sent_rows) + " of them sent now (" + format_bytes(pushed.sent_bytes) +
+          " in " + plural(pushed.sent_batches, "batch") + ")\n";
+  return text;
+}
+
+int fail_to_push(const Error& error) {
+  const int code = fail(error);
+  if (error.code != ErrorCode::kIo) return code;
+  warn("what the store has confirmed stays there: the same command sends the rest");
+  return kExitCannotTell;
+}
+
+int run(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  if (!arguments.has("to"))
+    return fail("--to is missing: the URL of a ClickHouse server; see lockstep push --help");
+  const auto patience = parse_duration(arguments.value("patience"));
+  if (!patience)
+    return fail("--patience takes a time, such as 10m, not '" + arguments.value("patience") + "'");
+  store::FleetTarget target{
+      .url = arguments.value("to"), .key = {}, .patience = std::chrono::milliseconds(*patience / 1'000'000)};
+  if (const char* const key = std::getenv("LOCKSTEP_PUSH_KEY"); key != nullptr) target.key = key;
+  if (auto checked = store::check_target(target); !checked) return fail(checked.error());
+  auto diagnosed = [&] {
+    Progress progress("reading");
+    return verdict::diagnose(arguments.operands(), progress.callback());
+  }();
+  if (!diagnosed) return fail(diagnosed.error());
+  const auto evidence = std::find_if(diagnosed->evidence.begin(), diagnosed->evidence.end(),
+                                     [](const verdict::Evidence& of) { return of.job.has_value(); });
+  if (evidence == diagnosed->evidence.end())
+    return fail(arguments.operands().front() + ": holds no operations; `push` takes what `summary` takes");
+  const store::FleetRun fleet_run{.job = &*evidence->job,
+                                  .name = run_name(arguments.operands().front()),
+                                  .lockstep_version = LOCKSTEP_VERSION,
+                                  .findings = push::fleet_findings(*diagnosed, *evidence)};
+  auto pushed = [&] {
+    Progress progress("sending");
+    return store::push(fleet_run, target, progress.callback());
+  }();
+  if (!pushed) return fail_to_push(pushed.error());
+  const int code = pushed->differences.empty() ? kExitOk : kExitFindings;
+  return print(push_text(*pushed), code);
+}
+
+}  // namespace
+
+const Command push_command = {
+    .name = "push",
+    .summary = "send a finished run into a ClickHouse store",
+    .description =
+        "Sends the operations, processes, communicators, losses and findings of a finished run into an existing "
+        "ClickHouse, where runs of many jobs can be asked together: docs/fleet.md has the tables and some questions. It "
+        "makes the tables where they are missing. A password is taken from the environment variable "
+        "LOCKSTEP_PUSH_KEY, else from the URL, where other users of the machine can see it.\n\n"
+        "What the store has confirmed is not sent again: after a kill, a restart or a store that was down, the same "
+        "command sends the rest, and no row counts twice. At the end it compares what is stored. The exit code "
+        "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
+        "a store that refuses, and 3 if the store did not answer.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/clickhouse/wire/client.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/text/units.h"
+
+namespace lockstep::store::clickhouse {
+
+using Clock = std::chrono::steady_clock;
+
+Result<Client> Client::open(const Address& address, const ClientLimits& limits) {
+  LOCKSTEP_ASSIGN(HttpClient http, HttpClient::open(address, limits.http));
+  Client client(std::move(http), address, limits);
+  LOCKSTEP_ASSIGN(const Rows rows, client.select("SELECT version()", 1));
+  const auto version = rows.size() == 1 ? parse_version(rows[0][0]) : std::nullopt;
+  if (!version)
+    return client.with_place(
+        {ErrorCode::kUnsupported, "gives no version; is this the HTTP port of a ClickHouse server?", {}});
+  client.version_ = *version;
+  return client;
+}
+
+Error Client::with_place(Error error) const {
+  error.where = base_;
+  return error;
+}
+
+Result<Rows> Client::select(const std::string& sql, size_t columns) {
+  LOCKSTEP_ASSIGN(const std::string body, ask("", sql + " FORMAT TabSeparated", columns));
+  return *parse_rows(body, columns);
+}
+
+Result<void> Client::execute(const std::string& sql) {
+  auto done = ask("", sql, 0);
+  if (!done) return done.error();
+  return {};
+}
+
+Result<void> Client::insert(const std::string& sql, std::string_view body) {
+  auto done = ask("query=" + percent_encoded(sql), body, 0);
+  if (!done) return done.error();
+  return {};
+}
+
+Result<std::string> Client::ask(const std::string& query, std::string_view body, size_t columns) {
+  std::chrono::milliseconds pause = limits_.first_pause;
+  std::optional<Clock::time_point> end;
+  for (;;) {
+    HttpAnswer answer = http_.post(query, body);
+    Judgement judgement = judge(answer, columns == 0, was_reached_);
+    if (judgement.meaning == Meaning::kDone && columns > 0 && !parse_rows(answer.body, columns))
+      judgement = {was_reached_ ? Meaning::kUnknown : Meaning::kNo,
+                   {was_reached_ ? ErrorCode::kIo : ErrorCode::kUnsupported,
+                    "answers with no table; is this the HTTP port of a ClickHouse server?",
+                    {}}};
+    if (judgement.meaning == Meaning::kDone) {
+      was_reached_ = true;
+      return std::move(answer.body);
+    }
+    if (judgement.meaning == Meaning::kNo) return with_place(judgement.error);
+    if (!end) end = Clock::now() + limits_.patience;
+    if (Clock::now() + pause > *end) {
+      judgement.error.text +=
+          "; gave up after " +
+          format_duration(std::chrono::duration<double, std::nano>(limits_.patience).count());
+      return with_place(judgement.error);
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, limits_.longest_pause);
+  }
+}
+
+}  // namespace lockstep::store::clickhouse

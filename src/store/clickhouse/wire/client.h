@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ClickHouse server over HTTP: statements are repeated, ever more slowly, until it has confirmed them. So
+// each may be carried out more than once, and the schema has to bear that.
+#pragma once
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/clickhouse/wire/answers.h"
+#include "store/clickhouse/wire/http_client.h"
+
+namespace lockstep::store::clickhouse {
+
+struct ClientLimits {
+  HttpLimits http{};
+  std::chrono::milliseconds patience{60'000};  // from a statement's first failure on
+  std::chrono::milliseconds first_pause{250}, longest_pause{10'000};
+};
+
+// One thread. Errors are kIo when patience ran out, kPermission when the server does not let the user in,
+// else kUnsupported; each names the server.
+class Client {
+ public:
+  // Asks for the server's version, and is an error if it gives none.
+  static Result<Client> open(const Address& address, const ClientLimits& limits);
+
+  const Version& version() const { return version_; }
+  // Rows with so many columns of a SELECT, which asks for no format itself.
+  Result<Rows> select(const std::string& sql, size_t columns);
+  // A statement that gives no rows.
+  Result<void> execute(const std::string& sql);
+  // `sql`: INSERT INTO ... FORMAT ...
+  Result<void> insert(const std::string& sql, std::string_view body);
+
+ private:
+  Client(HttpClient http, const Address& address, const ClientLimits& limits)
+      : http_(std::move(http)), base_(address.base), limits_(limits) {}
+  // The body of the first answer that is done. What is done and is no rows for `columns` (if not 0) is not.
+  Result<std::string> ask(const std::string& query, std::string_view body, size_t columns);
+  Error with_place(Error error) const;
+
+  HttpClient http_;
+  std::string base_;
+  ClientLimits limits_;
+  Version version_;
+  bool was_reached_ = false;
+};
+
+}  // namespace lockstep::store::clickhouse
