@@ -284,17 +284,23 @@ class Gatherer {
 
  private:
   void load(size_t i) {
-    Result<void> loaded;
-    ProcessPart part;
     try {
-      model::Trace trace;
-      loaded = source_.load(i, trace);
-      if (loaded) part = make_part(std::move(trace));
+      ProcessPart part;
+      Result<void> loaded;
+      {
+        model::Trace trace;
+        loaded = source_.load(i, trace);
+        if (loaded) part = make_part(std::move(trace));
+      }
+      take_turn(i, loaded, std::move(part));
     } catch (...) {
       // Others wait for this one's turn, which will not come.
       give_up();
       throw;
     }
+  }
+
+  void take_turn(size_t i, const Result<void>& loaded, ProcessPart&& part) {
     std::unique_lock lock(mutex_);
     // Waiting bounds the memory too: no thread runs ahead by more than its one part.
     turn_.wait(lock, [&] { return joined_ == i || gave_up_; });

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <new>
 
+#include "base/column_memory.h"
 #include "job/match/match.h"
 #include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
@@ -93,6 +95,20 @@ TEST(Gather, IsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(member.lanes[0].ops, 5u);
   }
   EXPECT_EQ(one.losses.size(), four.losses.size());
+}
+
+// Memory ends while the first process' losses join the job's, for whose turn all others wait.
+TEST(Gather, WithoutMemoryForTheFirstNobodyWaitsForIt) {
+  WrittenRun run(4, [](size_t i, Trace& trace) -> Result<void> {
+    add_process(trace, static_cast<int32_t>(i));
+    if (i > 0) return {};
+    for (size_t row = 0; row < kLeastPassingBytes / sizeof(uint64_t); ++row)
+      trace.losses.append({.process = 0, .stage = 0, .kind = 0, .count = 1, .detail = 0});
+    set_column_limit({.bytes = 0, .directory = "/nonexistent"});
+    return {};
+  });
+  EXPECT_THROW((void)gather(run, {.threads = 4, .progress = {}}), ColumnMemoryError);
+  set_column_limit({});
 }
 
 TEST(Gather, OperationsOfACommunicatorAndOfAPairLieTogether) {
