@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <filesystem>
 #include <mutex>
-#include <new>
 #include <thread>
 
 #include "base/partial_path.h"
@@ -138,8 +138,8 @@ class FreshData {
       lock.unlock();
       try {
         if (auto made = make(); !made) warn(made.error().message());
-      } catch (const std::bad_alloc& full) {  // a run that grows past memory: what was made last stays
-        warn(full.what());
+      } catch (const std::exception& failed) {  // a run that grows past memory: what was made last stays
+        warn(failed.what());
       }
       lock.lock();
     }

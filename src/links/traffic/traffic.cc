@@ -9,8 +9,10 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <stop_token>
 #include <thread>
 
+#include "base/start_thread.h"
 #include "links/judge/siblings.h"
 
 namespace lockstep::links {
@@ -252,16 +254,15 @@ void keep_busy(GpuRuntime& runtime, const TrafficOptions& options, const std::fu
   std::vector<Transfer> transfers;
   for (int gpu = 0; gpu < runtime.count(); ++gpu)
     transfers.push_back({{-1, -1}, {gpu}, gpu, Engine::kCopy, options.bytes, 64});
-  std::atomic<bool> is_done = false;
   std::atomic<int> rounds = 0;
-  std::thread worker([&] {
-    while (!is_done && runtime.time(transfers)) ++rounds;
+  const std::jthread worker([&](const std::stop_token& stop) {
+    attempt([&] {
+      while (!stop.stop_requested() && runtime.time(transfers)) ++rounds;
+    });
     rounds = -1;
   });
   while (rounds == 0) std::this_thread::yield();  // clocks and links have risen behind the first round
   meanwhile();
-  is_done = true;
-  worker.join();
 }
 
 }  // namespace lockstep::links
