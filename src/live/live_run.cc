@@ -63,7 +63,9 @@ void merge(SeenProcess& kept, SeenProcess&& other) {
   if (kept.pci.empty()) kept.pci = other.pci;
   if (kept.job_id.empty()) kept.job_id = other.job_id;
   kept.closed = kept.closed && other.closed;
-  kept.heartbeat_age_ns = std::min(kept.heartbeat_age_ns, other.heartbeat_age_ns);
+  if (kept.heartbeat_age_ns < 0 ||
+      (other.heartbeat_age_ns >= 0 && other.heartbeat_age_ns < kept.heartbeat_age_ns))
+    kept.heartbeat_age_ns = other.heartbeat_age_ns;
   kept.from_start = kept.from_start && other.from_start;
   for (SeenComm& comm : other.comms) kept.comms.push_back(std::move(comm));
   keep(kept.last, other.last, false);
