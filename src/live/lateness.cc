@@ -8,7 +8,9 @@
 #include <algorithm>
 
 namespace lockstep::live {
-uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std::string& boot_id) {
+
+uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std::string& boot_id,
+                              bool ended) {
   auto boot = boots_.find(boot_id);
   if (boot == boots_.end()) {
     if (boots_.size() >= kMostBoots) return kMostBoots;
@@ -18,16 +20,33 @@ uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std:
   auto known = comms_.find(comm);
   if (known == comms_.end()) {
     if (ranks < 2 || static_cast<size_t>(ranks) > kMostMembers) return boot->second;
-    if (comms_.size() >= kMostComms) {
-      for (auto& [func, function] : comms_.begin()->second.functions) {
-        while (!function.open.empty()) drop_oldest(function);
-      }
-      comms_.erase(comms_.begin());
-    }
-    known = comms_.try_emplace(comm, Comm{.ranks = ranks, .boots = {}, .functions = {}}).first;
+    if (comms_.size() >= kMostComms && (ended || !make_room())) return boot->second;
+    known =
+        comms_.try_emplace(comm, Comm{.ranks = ranks, .named = look_, .boots = {}, .functions = {}}).first;
   }
+  if (!ended) known->second.named = look_;
   if (known->second.boots.insert(boot->second).second) known->second.aligned = is_aligned(known->second);
   return boot->second;
+}
+
+// Of those that members still have none goes: it would be added again at the next look, at the cost of
+// another.
+bool Lateness::make_room() {
+  if (full_look_ == look_) return false;
+  for (auto at = comms_.begin(); at != comms_.end();) {
+    Comm& comm = at->second;
+    if (comm.named + 2 > look_) {
+      ++at;
+      continue;
+    }
+    for (auto& [func, function] : comm.functions) {
+      while (!function.open.empty()) drop_oldest(function);
+    }
+    at = comms_.erase(at);
+  }
+  if (comms_.size() < kMostComms) return true;
+  full_look_ = look_;
+  return false;
 }
 
 const model::HostClock* Lateness::clock_of(const std::string& boot_id) const {

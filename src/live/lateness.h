@@ -30,16 +30,20 @@ inline constexpr int64_t kMostNs = int64_t{1} << 61;
 // Hosts' clocks against that of one of them, by boot id.
 using Clocks = std::map<std::string, model::HostClock>;
 
-// Memory is bounded by the limits below, whatever files say; what is beyond them is not compared.
+// Memory is bounded by the limits below, whatever files say; what is beyond them is not compared. For a
+// communicator that finds no room, those go of which no member has been named for two looks; the others stay.
 class Lateness {
  public:
-  static constexpr size_t kMostComms = 1024, kWindow = 16384, kMostMembers = 16384, kMostHeld = 1 << 21,
+  static constexpr size_t kMostComms = 16384, kWindow = 16384, kMostMembers = 16384, kMostHeld = 1 << 21,
                           kMostFunctions = 64, kMostBoots = 16384;
   // All members have begun: each with how late it was and how long it waited.
   using Matched = std::function<void(uint16_t label, double late_s, double wait_s)>;
 
-  // A member of `comm`, whose clock is that of `boot_id`; returns the number of that.
-  uint32_t add_member(const std::string& comm, int32_t ranks, const std::string& boot_id);
+  // All members that are there now are named again in each look.
+  void begin_look() { ++look_; }
+  // A member of `comm`, whose clock is that of `boot_id`; returns the number of that. `ended`: it has left
+  // the communicator, which may go.
+  uint32_t add_member(const std::string& comm, int32_t ranks, const std::string& boot_id, bool ended = false);
   // What is known of hosts' clocks from now on; communicators over hosts that are not in it are not compared.
   void set_clocks(Clocks clocks);
   // True if it completes an operation, whose members `matched` then has been called with.
@@ -55,11 +59,13 @@ class Lateness {
   };
   struct Comm {
     int32_t ranks = -1;
+    uint64_t named = 0;  // the look
     std::set<uint32_t> boots;
     bool aligned = true;  // one clock, or all known
     std::map<std::string, Function> functions;
   };
   void drop_oldest(Function& function);
+  bool make_room();
   const model::HostClock* clock_of(const std::string& boot_id) const;
   bool is_aligned(const Comm& comm) const;
   bool compare(const Comm& comm, const std::vector<Beginning>& all, const Matched& matched) const;
@@ -69,6 +75,7 @@ class Lateness {
   std::vector<const model::HostClock*> clock_of_;  // by number, in clocks_; nullptr unknown
   std::map<std::string, Comm> comms_;
   size_t held_ = 0;
+  uint64_t look_ = 1, full_look_ = 0;  // full_look_: the last one in which there was no room to be made
 };
 
 }  // namespace lockstep::live

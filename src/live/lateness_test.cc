@@ -115,5 +115,49 @@ TEST_F(LatenessTest, ForgetsWhatNeverBecomesWhole) {
   EXPECT_TRUE(begin(1, Lateness::kWindow + 50, static_cast<int64_t>(Lateness::kWindow) + 50));
 }
 
+// Names sort as they are numbered.
+std::string numbered(size_t number) { return std::to_string(100'000 + number); }
+
+TEST_F(LatenessTest, WhatMembersStillHaveStaysAtEachLook) {
+  uint64_t number = 1;
+  for (int look = 0; look < 4; ++look) {
+    lateness.begin_look();
+    for (size_t i = 0; i < Lateness::kMostComms + 10; ++i) members(2, numbered(i));
+    // The begin of an operation in one look, its end in the next: that of a communicator that went is lost.
+    const auto of = numbered(0);
+    EXPECT_EQ(begin(1, number - 1, 10 * kMs, of), look > 0);
+    EXPECT_FALSE(begin(0, number++, 10 * kMs, of));
+    begin(0, number, 10 * kMs, numbered(Lateness::kMostComms));
+    EXPECT_FALSE(begin(1, number, 10 * kMs, numbered(Lateness::kMostComms))) << "there is no room for it";
+  }
+}
+
+TEST_F(LatenessTest, WhatNobodyHasMakesRoom) {
+  const std::string last = numbered(Lateness::kMostComms - 1), more = numbered(Lateness::kMostComms);
+  const auto look = [&](size_t first) {
+    lateness.begin_look();
+    for (size_t i = first; i <= Lateness::kMostComms; ++i) members(2, numbered(i));
+  };
+  look(0);
+  begin(0, 7, 10 * kMs, last);
+  look(1);
+  begin(0, 7, 10 * kMs, more);
+  EXPECT_FALSE(begin(1, 7, 10 * kMs, more)) << "a member may be there again at the next look";
+  look(1);
+  begin(0, 8, 10 * kMs, more);
+  EXPECT_TRUE(begin(1, 8, 10 * kMs, more));
+  EXPECT_TRUE(begin(1, 7, 10 * kMs, last)) << "it stayed";
+}
+
+TEST_F(LatenessTest, OnesThatEndedMakeRoomForOthers) {
+  for (int look = 0; look < 3; ++look) {
+    lateness.begin_look();
+    for (size_t i = 0; i < Lateness::kMostComms; ++i) lateness.add_member(numbered(i), 2, "boot", true);
+  }
+  members(2, "new");
+  begin(0, 7, 10 * kMs, "new");
+  EXPECT_TRUE(begin(1, 7, 10 * kMs, "new"));
+}
+
 }  // namespace
 }  // namespace lockstep::live

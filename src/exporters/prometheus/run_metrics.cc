@@ -187,9 +187,10 @@ void RunMetrics::count_times(uint16_t comm, uint16_t func, const LiveCounts& now
 
 void RunMetrics::compare_beginnings(const std::vector<SeenProcess>& processes) {
   std::vector<uint32_t> boots(processes.size(), 0);
+  lateness_.begin_look();
   for (size_t i = 0; i < processes.size(); ++i) {
     for (const live::SeenComm& comm : processes[i].comms)
-      boots[i] = lateness_.add_member(comm.key, comm.ranks, processes[i].boot_id);
+      boots[i] = lateness_.add_member(comm.key, comm.ranks, processes[i].boot_id, comm.ended);
   }
   for (size_t i = 0; i < processes.size(); ++i) {
     const SeenProcess& process = processes[i];
