@@ -56,10 +56,14 @@ std::vector<Job> jobs_of(const readers::ras::RasModel& model) {
   Jobs jobs(model.snapshots.size());
   for (size_t row = 0; row < model.snapshots.size(); ++row) jobs.add(row, model.snapshots[row]);
   std::map<size_t, Job, std::greater<>> by_last;
-  for (size_t row = 0; row < model.snapshots.size(); ++row)
-    by_last[jobs.last_of(row)].push_back(&model.snapshots[row]);
+  for (size_t row = 0; row < model.snapshots.size(); ++row) {
+    const Snapshot& snapshot = model.snapshots[row];
+    // One that ends before its first communicator is of any job.
+    if (!snapshot.cut || !snapshot.comms.empty()) by_last[jobs.last_of(row)].push_back(&snapshot);
+  }
   std::vector<Job> out;
   for (auto& [last, job] : by_last) out.push_back(std::move(job));
+  if (out.empty() && !model.snapshots.empty()) out.push_back({&model.snapshots.back()});
   return out;
 }
 

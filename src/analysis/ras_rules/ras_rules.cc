@@ -100,8 +100,10 @@ Finding missing(FindingId id, std::string statement, std::string_view advice) {
   return finding;
 }
 
-void report_missing(const readers::ras::RasModel& model, std::vector<Finding>& findings) {
-  uint64_t cut = 0, bad = 0, timeouts = model.snapshots.back().timeouts;
+// `now`: the snapshot that was judged.
+void report_missing(const readers::ras::RasModel& model, const Snapshot& now,
+                    std::vector<Finding>& findings) {
+  uint64_t cut = 0, bad = 0, timeouts = now.timeouts;
   for (const Snapshot& snapshot : model.snapshots) {
     cut += snapshot.cut ? 1 : 0;
     bad += snapshot.bad_ranks + snapshot.left_out;
@@ -148,7 +150,7 @@ std::vector<Finding> judge(const readers::ras::RasModel& model) {
       }
     }
   }
-  report_missing(model, findings);
+  report_missing(model, asked.front().view.now(), findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;

@@ -249,8 +249,37 @@ TEST(RasRules, AWholeSnapshotIsWorthMoreThanANewerOneThatEndsEarly) {
   const auto findings = judge_all({snapshot({comm}), cut});
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(id_text(findings[0].id), "never-joined.snapshot");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning) << "the one that ends early is of no other job";
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
   EXPECT_EQ(findings[1].severity, Severity::kNote);
+}
+
+TEST(RasRules, OneThatEndsEarlyIsNoEarlierOne) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  // Rank 5, which has gone on since, is the last one in it.
+  Snapshot cut = snapshot({world(14)}, "2026-11-20 10:00:14");
+  cut.cut = true;
+  cut.comms[0].ranks.resize(6);
+  const Snapshot first = snapshot({early}), second = snapshot({late}, "2026-11-20 10:00:07");
+  const auto behind = judge_all({first, second, cut});
+  EXPECT_EQ(id_text(behind.at(0).id), "never-joined.snapshot");
+  EXPECT_EQ(behind.at(0).severity, Severity::kCritical) << "both whole ones show it";
+  cut.time = "2026-11-20 10:00:03";
+  cut.comms[0].ranks.resize(5);
+  const auto between = judge_all({first, cut, second});
+  EXPECT_EQ(between.at(0).severity, Severity::kCritical) << "rank 5 stands behind the end of the second";
+}
+
+TEST(RasRules, TimeoutsAreThoseOfTheSnapshotThatIsJudged) {
+  Snapshot whole = snapshot({world(9)}), cut = snapshot({world(9)}, "2026-11-20 10:00:05");
+  whole.timeouts = 2;  // which stand at its end
+  cut.cut = true;
+  const auto findings = judge_all({whole, cut});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return id_text(finding.id) == "evidence-missing.ras-timeouts";
+  }));
 }
 
 TEST(RasRules, RanksOfAGroupAreNotTakenForRanksOfTheJob) {

@@ -58,9 +58,12 @@ View::View(const Job& job) : now_(job.back()) {
     for (const MissingRank& rank : world->missing) add(rank);
   }
   for (const Snapshot* snapshot : job) {
+    if (snapshot == now_) break;  // what follows ends early
+    // Who is missing in one that ends early stands perhaps behind its end.
+    if (snapshot->cut && !now().cut) continue;
     // Texts have no time: those that differ are of two moments.
     const bool same_time = snapshot->time == now().time && !(snapshot->is_text && now().is_text);
-    if (snapshot == now_ || same_time) continue;
+    if (same_time) continue;
     for (const Comm& comm : snapshot->comms) {
       if (!comm.hash.empty()) earlier_[comm.hash] = {&comm, snapshot};
     }
