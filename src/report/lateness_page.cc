@@ -155,14 +155,14 @@ Json drill_json(const ReportContext& context, const WaitTable& waits, const std:
 }
 
 Json marks_json(const ReportContext& context) {
-  constexpr uint32_t kProcess = 0;
-  const analysis::straggler::Steps steps = analysis::straggler::find_steps(context.job(), kProcess);
+  const analysis::straggler::Steps steps = analysis::straggler::find_steps(context.job());
   Json list = Json::array();
   if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
   const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
   for (size_t i = 0; i < steps.size(); i += each)
-    list.push_back({{"number", steps.number[i]},
-                    {"at_ns", context.since_begin(context.placed_common_ns(kProcess, steps.begin_ns[i]))}});
+    list.push_back(
+        {{"number", steps.number[i]},
+         {"at_ns", context.since_begin(context.placed_common_ns(steps.process, steps.begin_ns[i]))}});
   return list;
 }
 

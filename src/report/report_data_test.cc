@@ -248,6 +248,20 @@ TEST(ReportData, StepsAreThoseOfTheOverlapAnalysis) {
   }
 }
 
+TEST(ReportData, StepsAreOfARankThatRecordedSome) {
+  JobBuilder builder(3);
+  builder.steps(builder.comm("pair", {1, 2}), 40, 0, 20, 5);
+  const verdict::DiagnosedRun run = diagnosed(builder.build());
+  const analysis::summary::AcrossFigures figures = analysis::summary::across(*run.evidence[0].job);
+  EXPECT_EQ(figures.steps.source, "period");
+  EXPECT_EQ(figures.steps.length.count, 39u);
+  EXPECT_EQ(figures.steps.length.p50_ns, 20e6);
+  const Json data = data_of(run);
+  EXPECT_EQ(data["steps"]["source"], "period");
+  EXPECT_EQ(data["steps"]["list"]["number"].size(), 40u);
+  EXPECT_EQ(data["lateness"]["marks"].size(), 40u);
+}
+
 TEST(ReportData, ManySteps) {
   JobBuilder builder = late_job(2, 2, 1);
   for (int64_t step = 0; step < 1000; ++step) {

@@ -33,8 +33,7 @@ size_t first_of(size_t entry, size_t steps, size_t entries) {
   return (entry * steps + entries - 1) / entries;
 }
 
-// `process`: whose steps they are.
-Json list_json(const ReportContext& context, const straggler::Steps& steps, uint32_t process,
+Json list_json(const ReportContext& context, const straggler::Steps& steps,
                const straggler::DelayCost* losses) {
   Json out = Json::object();
   for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"})
@@ -58,7 +57,8 @@ Json list_json(const ReportContext& context, const straggler::Steps& steps, uint
     const size_t end = std::min(until, steps.size() - 1);
     out["number"].push_back(steps.number[from]);
     out["steps"].push_back(until - from);
-    out["begin_ns"].push_back(context.since_begin(context.placed_common_ns(process, steps.begin_ns[from])));
+    out["begin_ns"].push_back(
+        context.since_begin(context.placed_common_ns(steps.process, steps.begin_ns[from])));
     out["length_ns"].push_back(
         end == from ? Json(nullptr)
                     : whole_ns(static_cast<double>(difference(steps.begin_ns[end], steps.begin_ns[from])) /
@@ -184,9 +184,7 @@ Json split_json(const ReportContext& context) {
 Json steps_page(const ReportContext& context, const WaitTable& waits) {
   const auto losses = straggler::sum_delay_cost(context.job(), waits.lateness());
   const bool are_of_blamed = losses && !losses->ranks.empty() && losses->steps.size() > 0;
-  const uint32_t process = are_of_blamed ? losses->ranks.front().process : 0;
-  const straggler::Steps steps =
-      are_of_blamed ? losses->steps : straggler::find_steps(context.job(), process);
+  const straggler::Steps steps = are_of_blamed ? losses->steps : straggler::find_steps(context.job());
   Json split = split_json(context);
   if (steps.size() == 0 && split.contains("missing"))
     return missing("No steps: no operation has a host time, and no kernels were recorded.");
@@ -200,7 +198,7 @@ Json steps_page(const ReportContext& context, const WaitTable& waits) {
         "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
-          {"list", list_json(context, steps, process, are_of_blamed ? &*losses : nullptr)},
+          {"list", list_json(context, steps, are_of_blamed ? &*losses : nullptr)},
           {"split", std::move(split)},
           {"notes", std::move(notes)}};
 }

@@ -119,7 +119,7 @@ void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& be
 }
 
 void add_steps(const Job& job, AcrossFigures& out) {
-  const straggler::Steps steps = straggler::find_steps(job, 0);
+  const straggler::Steps steps = straggler::find_steps(job);
   if (steps.source == straggler::Steps::Source::kSlices) return;
   out.steps.source = steps.source == straggler::Steps::Source::kMarks ? "marks" : "period";
   out.steps.period_ops = steps.period;

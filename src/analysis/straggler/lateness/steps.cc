@@ -18,6 +18,8 @@ constexpr size_t kLeastSlices = 16, kMostSlices = 128, kOpsOfSlice = 16;
 constexpr size_t kRepeats = 3;
 // What a program does after its last step: a barrier, an evaluation.
 constexpr size_t kMostAfter = 64;
+// Where the operations of so many do not repeat, those of the others hardly do.
+constexpr size_t kMostAsked = 16;
 
 // The longest end of `sequence` without its last `after` items that repeats. Knuth-Morris-Pratt on the
 // reversed sequence: a prefix of n items with a border of b has the period n - b.
@@ -126,6 +128,19 @@ Steps find_steps(const model::Job& job, uint32_t process_row) {
   steps.period = static_cast<uint32_t>(order.size() / slices);
   for (size_t i = 0; i < slices; ++i) begin(i * steps.period);
   return steps;
+}
+
+Steps find_steps(const model::Job& job) {
+  Steps first;
+  size_t asked = 0;
+  for (uint32_t process = 0; process < job.processes.size() && asked < kMostAsked; ++process) {
+    Steps steps = find_steps(job, process);
+    if (steps.size() == 0) continue;
+    ++asked;
+    if (steps.source != Steps::Source::kSlices) return steps;
+    if (first.size() == 0) first = std::move(steps);
+  }
+  return first;
 }
 
 }  // namespace lockstep::analysis::straggler

@@ -27,6 +27,9 @@ struct Steps {
 };
 
 Steps find_steps(const model::Job& job, uint32_t process);
+// As the first of those processes went through them that tell real ones; else the parts of the first that
+// recorded any. None: no process did.
+Steps find_steps(const model::Job& job);
 
 // A time of its host on the reference clock; where that is not known, as it is.
 int64_t common_or_own_ns(const model::Job& job, uint32_t process, int64_t ns);

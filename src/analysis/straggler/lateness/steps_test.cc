@@ -46,6 +46,25 @@ TEST(Steps, CountFromThePeriodOfTheOperations) {
   EXPECT_EQ(steps.at(testing::at_ms(60)), 4u);
 }
 
+TEST(Steps, AreThoseOfTheFirstProcessThatTells) {
+  const auto steps_of = [](bool repeats) {
+    testing::JobBuilder builder(4);
+    const uint32_t some = builder.comm("some", {2, 3}), alone = builder.comm("alone", {1});
+    for (uint32_t i = 0; i < 20; ++i)
+      builder.call(1, alone, {.called_ms = i * 7.0, .bytes = uint64_t{64} << i});
+    if (repeats) builder.steps(some, 10, 5, 10);
+    return find_steps(builder.build());
+  };
+  const Steps found = steps_of(true);
+  EXPECT_EQ(found.process, 2u) << "rank 0 recorded nothing, and nothing repeats on rank 1";
+  EXPECT_EQ(found.source, Steps::Source::kPeriod);
+  const Steps parts = steps_of(false);
+  EXPECT_EQ(parts.process, 1u);
+  EXPECT_EQ(parts.source, Steps::Source::kSlices);
+  EXPECT_GT(parts.size(), 0u);
+  EXPECT_EQ(find_steps(testing::JobBuilder(2).build()).size(), 0u);
+}
+
 TEST(Steps, TakeTheMarksOfTheProgram) {
   testing::JobBuilder builder(1);
   const uint32_t world = builder.world();
