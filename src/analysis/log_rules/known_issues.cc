@@ -129,6 +129,12 @@ bool any_of_kind(const View& view, LineKind kind, size_t value, std::string_view
                      [&](const Fact* fact) { return has(fact->value(value), words); });
 }
 
+bool on_virtual_bridge(const View& view) {
+  const auto facts = view.facts(LineKind::kBootstrap);
+  return std::any_of(facts.begin(), facts.end(),
+                     [](const Fact* fact) { return interface_of(*fact).starts_with("virbr"); });
+}
+
 bool shows(const View& view, Sign sign) {
   const auto& comms = view.model().comms;
   switch (sign) {
@@ -159,7 +165,7 @@ bool shows(const View& view, Sign sign) {
     case Sign::kAborted:
       return aborted(view).has_value();
     case Sign::kVirtualBridge:
-      return any_of_kind(view, LineKind::kBootstrap, 0, "virbr");
+      return on_virtual_bridge(view);
   }
   return false;
 }

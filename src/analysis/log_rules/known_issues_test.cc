@@ -165,6 +165,19 @@ TEST(KnownIssues, KnowTheReleaseOfAnException) {
   }));
 }
 
+TEST(KnownIssues, TheBridgeOfVirtualMachinesMayHaveAnIndex) {
+  const auto list = known_issue_list();
+  const auto issue = std::find_if(list.begin(), list.end(),
+                                  [](const KnownIssue& one) { return one.sign == Sign::kVirtualBridge; });
+  ASSERT_NE(issue, list.end());
+  const auto log = [&](const std::string& interface) {
+    return log_of(*issue, issue->first > 0 ? issue->first : 21000, true, false) +
+           line(kHead, "Bootstrap : Using [0]" + interface + ":192.0.2.1<0>");
+  };
+  EXPECT_TRUE(speaks(*issue, log("virbr0")));
+  EXPECT_FALSE(speaks(*issue, log("eth0")));
+}
+
 TEST(KnownIssues, HaveASourceAndAnOrder) {
   EXPECT_GE(known_issue_list().size(), 25U);
   for (const KnownIssue& issue : known_issue_list()) {

@@ -20,9 +20,6 @@ std::optional<Hit> unless_empty(Hit hit) {
 
 uint32_t process_count(const View& view) { return static_cast<uint32_t>(view.model().processes.size()); }
 
-// Of a Bootstrap line; a bracketed index may stand before the name.
-std::string address_of(const Fact& fact) { return fact.value(fact.values.size() > 3 ? 2 : 1); }
-
 // "198.51.100.9" of "198.51.100.9<39611>".
 std::string without_port(const std::string& peer) { return peer.substr(0, peer.find('<')); }
 

@@ -221,8 +221,7 @@ std::optional<Hit> virtual_interface(const View& view) {
                                                  "cni",    "flannel", "cali", "tun"};
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
-    // A bracketed index may stand before the name.
-    const std::string name = fact->values.size() > 3 ? fact->value(1) : fact->value(0);
+    const std::string name = interface_of(*fact);
     const bool inside =
         name == "lo" || std::any_of(std::begin(kInside), std::end(kInside),
                                     [&](std::string_view part) { return name.starts_with(part); });

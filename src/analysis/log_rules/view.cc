@@ -107,6 +107,11 @@ void add(const View& view, const Fact& fact, Hit& hit) {
   prove(view, fact.first, hit);
 }
 
+// Of what stands before the name.
+static size_t index_values(const Fact& fact) { return fact.values.size() > 3 ? 1 : 0; }
+std::string interface_of(const Fact& fact) { return fact.value(index_values(fact)); }
+std::string address_of(const Fact& fact) { return fact.value(index_values(fact) + 1); }
+
 std::string warning_text(const Fact& fact) {
   constexpr size_t kShown = 160;
   static constexpr std::string_view kLevels[] = {"NCCL WARN ", "NCCL ERROR ", "NCCL ABORT "};

@@ -78,6 +78,10 @@ void prove(const View& view, const Evidence& evidence, Hit& hit);
 // Adds a fact to a hit: its process, and its line as evidence.
 void add(const View& view, const Fact& fact, Hit& hit);
 
+// Of a Bootstrap line, in which a bracketed index may stand before the name.
+std::string interface_of(const Fact& fact);
+std::string address_of(const Fact& fact);
+
 // What a warning says, without its head.
 std::string warning_text(const Fact& fact);
 
