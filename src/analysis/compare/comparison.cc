@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 
+#include "analysis/compare/class_pairs.h"
 #include "analysis/compare/comm_pairs.h"
 #include "analysis/compare/segments.h"
 #include "base/parallel.h"
@@ -295,42 +296,26 @@ class Comparer {
   }
 
   void add_classes(Metric metric, const Classes& a, const Classes& b) {
-    std::map<uint32_t, CommPair> by_a;
-    for (const CommPair& pair : pairs_) by_a.emplace(pair.a, pair);
+    // Times of communicators of different sizes do not compare.
+    const ClassPairs of = pair_classes(a, b, pairs_, metric == Metric::kBusbw);
     auto& pairs = *class_pairs_.emplace_back(std::make_unique<std::vector<ClassPair>>());
-    std::vector<std::string> missing, clocks;
-    std::set<ClassKey> met;
-    for (const auto& [key, of_a] : a) {
-      const auto comm = by_a.find(key.comm);
-      if (comm == by_a.end() || (comm->second.resized && metric == Metric::kDuration)) continue;
-      ClassKey there = key;
-      there.comm = comm->second.b;
-      const auto other = b.find(there);
-      if (other == b.end()) {
-        there.source = 0;
-        const auto near = b.lower_bound(there);
-        const bool same = near != b.end() && near->first.func == key.func &&
-                          near->first.bucket == key.bucket && near->first.comm == there.comm;
-        (same ? clocks : missing)
-            .push_back(class_text(key, a_) + (same ? " (" + std::string(time_text(key.source)) + " and " +
-                                                         std::string(time_text(near->first.source)) + ")"
-                                                   : ""));
-        continue;
-      }
-      met.insert(there);
-      const double ranks = std::max(static_cast<double>(b_.comms[there.comm].processes.size()), 1.0);
-      pairs.push_back({&key, &of_a, &other->second, median(values_of(of_a.series, 0).values), there.comm,
-                       ranks, metric == Metric::kBusbw ? 1 : ranks});
-    }
-    std::vector<std::string> more;
-    for (const auto& [key, of_b] : b) {
-      if (!met.contains(key)) more.push_back(class_text(key, b_));
+    for (const auto& [in_a, in_b] : of.same) {
+      const auto& [key, of_a] = *a.find(in_a);
+      const double ranks = std::max(static_cast<double>(b_.comms[in_b.comm].processes.size()), 1.0);
+      pairs.push_back({&key, &of_a, &b.at(in_b), median(values_of(of_a.series, 0).values), in_b.comm, ranks,
+                       metric == Metric::kBusbw ? 1 : ranks});
     }
     const std::string what = std::string(metric_name(metric)) + ": ";
+    std::vector<std::string> clocks;
+    for (const auto& [in_a, in_b] : of.other_clock)
+      clocks.push_back(class_text(in_a, a_) + " (" + std::string(time_text(in_a.source)) + " and " +
+                       std::string(time_text(in_b.source)) + ")");
     if (!clocks.empty())
       note(what + "times were taken in different ways and do not compare: " + some(clocks));
-    if (!missing.empty()) note(what + "B has nothing to compare with " + some(missing));
-    if (!more.empty() && clocks.empty()) note(what + "A has nothing to compare with " + some(more));
+    if (!a.empty() && !b.empty()) {
+      note_lacking(what + "B lacks ", of.only_a, a_);
+      note_lacking(what + "A lacks ", of.only_b, b_);
+    }
     if (a.empty() || b.empty())
       note(what +
            (a.empty() && b.empty() ? "neither run has"
@@ -340,6 +325,12 @@ class Comparer {
            ". To get them: " + std::string(wording::kGpuTimesSetting));
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
+  }
+
+  void note_lacking(const std::string& who, const std::vector<ClassKey>& keys, const Samples& of) {
+    std::vector<std::string> classes;
+    for (const ClassKey& key : keys) classes.push_back(class_text(key, of));
+    if (!classes.empty()) note(who + some(classes));
   }
 
   static std::string class_text(const ClassKey& key, const Samples& of) {

@@ -180,6 +180,7 @@ TEST(Comparison, OfAnotherSizeComparesBandwidthsAlone) {
   EXPECT_NE(found.find(Metric::kBusbw, Level::kFunc, "AllReduce", 0), nullptr);
   EXPECT_EQ(found.find(Metric::kDuration, Level::kFunc, "AllReduce", 0), nullptr);
   EXPECT_TRUE(noted(found, "world (2 and 4 ranks)"));
+  EXPECT_FALSE(noted(found, "lacks")) << "both have it";
 }
 
 TEST(Comparison, SaysWhatOneRunLacks) {
@@ -190,9 +191,28 @@ TEST(Comparison, SaysWhatOneRunLacks) {
   b.samples().processes = 1;
   const Comparison found = compare(a.samples(), b.samples());
   EXPECT_TRUE(noted(found, "communicators only in A: only_a"));
-  EXPECT_TRUE(noted(found, "B has nothing to compare with Broadcast"));
+  EXPECT_TRUE(noted(found, "busbw: B lacks Broadcast of 1 MiB or more in dp"));
+  EXPECT_FALSE(noted(found, "A lacks"));
   EXPECT_TRUE(noted(found, "lateness is known for A alone"));
   EXPECT_TRUE(noted(found, "A has 2 process"));
+}
+
+TEST(Comparison, SaysWhatOneRunLacksWhereAClockDiffers) {
+  constexpr auto kOther = static_cast<uint8_t>(model::GpuTimeSource::kKernelCh);
+  MadeUp a(1), b(2);
+  b.add_comm("only_b");
+  a.moving("AllReduce", 50e3).moving("Broadcast", 50e3);
+  b.moving("AllReduce", 50e3, 1, 0, 0, kOther)
+      .moving("Broadcast", 50e3)
+      .moving("Broadcast", 50e3, 1, 0, 0, kOther);
+  b.moving("AllGather", 50e3).moving("Reduce", 50e3, 1, 0, 1);
+  const Comparison found = compare(a.samples(), b.samples());
+  EXPECT_TRUE(noted(found, "do not compare: AllReduce of 1 MiB or more in dp (Cupti and KernelCh)"));
+  EXPECT_TRUE(noted(found, "busbw: A lacks AllGather of 1 MiB or more in dp"));
+  EXPECT_FALSE(noted(found, "lacks AllReduce"));
+  EXPECT_FALSE(noted(found, "Broadcast")) << "that is compared";
+  EXPECT_FALSE(noted(found, "Reduce of 1 MiB or more in only_b")) << "the note of its communicator says so";
+  EXPECT_FALSE(noted(found, "B lacks"));
 }
 
 TEST(Comparison, SumsWeighClassesAsRunADoes) {
@@ -277,7 +297,7 @@ TEST(Comparison, NamesFromOutsideAreMadeHarmless) {
     EXPECT_LE(of.func.size(), 64U);
     EXPECT_EQ(of.func.find('\x1b'), std::string::npos);
   }
-  EXPECT_TRUE(noted(found, "compare with ?? of 1 MiB or more in dp"));
+  EXPECT_TRUE(noted(found, "lacks ?? of 1 MiB or more in dp"));
 }
 
 TEST(Comparison, OfNothingIsEmpty) {
