@@ -2,7 +2,8 @@
 // Reads the part of Parquet that Nsight Systems writes: flat columns, plain or with a dictionary, packed by
 // Snappy, gzip or Zstandard or not at all. A library for all of Parquet would be a large dependency for one
 // reader. Every length in the file is checked against what is left of it, and what it may unpack to is
-// bounded by its size, as pages name their own unpacked size.
+// bounded by its size, as pages name their own unpacked size. So are its cells: a few bytes can repeat a
+// value, or say that there is none, for any number of rows.
 #include "readers/nsys/parquet.h"
 
 #include <algorithm>
@@ -120,7 +121,8 @@ ParquetGroup row_group(ThriftReader& in) {
   walk(in, [&](const ThriftReader::Field& field) {
     if (field.id == 1 && field.type == ThriftReader::Type::kList) {
       const ThriftReader::List list = in.list();
-      for (uint32_t i = 0; i < list.size && in.is_good(); ++i) group.chunks.push_back(column_chunk(in));
+      const size_t most = std::min<size_t>(list.size, kMostColumns);
+      for (size_t i = 0; i < most && in.is_good(); ++i) group.chunks.push_back(column_chunk(in));
       return true;
     }
     if (field.id != 3 || !is_number(field)) return false;
@@ -228,15 +230,32 @@ struct ColumnValues {
   std::vector<Cell> cells;                    // by row
 };
 
+// What a file may still take.
+class Allowance {
+ public:
+  explicit Allowance(uint64_t bytes) : left_(bytes) {}
+  bool take(uint64_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+  }
+  bool take_cells(uint64_t cells) { return cells <= left_ / sizeof(Cell) && take(cells * sizeof(Cell)); }
+
+ private:
+  uint64_t left_;
+};
+
 class ChunkReader {
  public:
   ChunkReader(const InputFile& file, const ParquetColumn& column, const ParquetChunk& chunk, uint64_t rows,
-              uint64_t& unpack_left)
-      : file_(file), column_(column), chunk_(chunk), rows_(rows), unpack_left_(unpack_left) {}
+              Allowance& allowance)
+      : file_(file), column_(column), chunk_(chunk), rows_(rows), allowance_(allowance) {}
 
   Result<ColumnValues> read() {
     if (chunk_.offset > file_.size() || chunk_.bytes > file_.size() - chunk_.offset)
       return bad("lies outside the file");
+    if (!allowance_.take(chunk_.bytes) || !allowance_.take_cells(rows_))
+      return bad("has more rows than its file can hold");
     std::vector<std::byte> bytes(chunk_.bytes);
     if (file_.read_at(chunk_.offset, bytes) != bytes.size()) return bad("cannot be read");
     Bytes left(bytes);
@@ -274,7 +293,9 @@ class ChunkReader {
     Bytes values(out_.pages.back());
     if (head.kind == kDictionaryPage) {
       dictionary_.clear();
-      return plain_values(values, static_cast<uint64_t>(head.values), dictionary_);
+      const auto entries = static_cast<uint64_t>(head.values);
+      if (entries > values.size() || !allowance_.take_cells(entries)) return bad("has a damaged dictionary");
+      return plain_values(values, entries, dictionary_);
     }
     if (head.kind == kDataPage && column_.is_optional) {
       if (values.size() < 4 || little32(values) > values.size() - 4) return bad("has damaged levels");
@@ -360,8 +381,7 @@ class ChunkReader {
     if (!is_packed) return std::vector<std::byte>(page.begin(), page.end());
     const auto size = static_cast<uint64_t>(head.unpacked) -
                       (head.kind == kDataPageV2 ? static_cast<uint64_t>(head.level_bytes) : 0);
-    if (size > kLargestPage || size > unpack_left_) return bad("unpacks to more than its file can hold");
-    unpack_left_ -= size;
+    if (size > kLargestPage || !allowance_.take(size)) return bad("unpacks to more than its file can hold");
     std::vector<std::byte> plain;
     if (chunk_.codec == kSnappy) {
       if (!unpack_snappy(page, size, plain)) return bad("has a page that cannot be unpacked");
@@ -377,7 +397,7 @@ class ChunkReader {
   const ParquetColumn& column_;
   const ParquetChunk& chunk_;
   uint64_t rows_;
-  uint64_t& unpack_left_;
+  Allowance& allowance_;
   ColumnValues out_;
   std::vector<Cell> dictionary_;
 };
@@ -410,7 +430,8 @@ Result<ParquetFile> ParquetFile::open(const std::string& path) {
   walk(in, [&](const ThriftReader::Field& field) {
     if (field.type != ThriftReader::Type::kList || (field.id != 2 && field.id != 4)) return false;
     const ThriftReader::List list = in.list();
-    for (uint32_t i = 0; i < list.size && in.is_good(); ++i) {
+    const size_t most = std::min<size_t>(list.size, (field.id == 2 ? kMostColumns : kMostGroups) + 1);
+    for (size_t i = 0; i < most && in.is_good(); ++i) {
       if (field.id == 2) {
         schema.push_back(schema_element(in));
       } else {
@@ -448,15 +469,17 @@ Result<void> ParquetFile::read(std::span<const std::string_view> columns, const 
                          ? std::nullopt
                          : std::optional<size_t>(static_cast<size_t>(at - columns_.begin())));
   }
-  uint64_t unpack_left = file_.size() * kMostTimesPacked + kAlwaysUnpacked;
+  Allowance allowance(file_.size() * kMostTimesPacked + kAlwaysUnpacked);
   std::vector<Cell> row(columns.size());
   for (const ParquetGroup& group : groups_) {
+    if (!allowance.take_cells(group.rows))
+      return Error{ErrorCode::kInvalidInput, "has more rows than it can hold", file_.path()};
     std::vector<ColumnValues> values(columns.size());
     for (size_t i = 0; i < columns.size(); ++i) {
       if (!places[i]) continue;
       LOCKSTEP_ASSIGN(
           values[i],
-          ChunkReader(file_, columns_[*places[i]], group.chunks[*places[i]], group.rows, unpack_left).read());
+          ChunkReader(file_, columns_[*places[i]], group.chunks[*places[i]], group.rows, allowance).read());
     }
     for (uint64_t r = 0; r < group.rows; ++r) {
       for (size_t i = 0; i < columns.size(); ++i) row[i] = places[i] ? values[i].cells[r] : Cell{};

@@ -84,6 +84,70 @@ TEST(Parquet, SaysWhatIsWrongWithAFileThatIsCut) {
   EXPECT_NE(error.find("its end is missing"), std::string::npos) << error;
 }
 
+// Writes the smallest file with one column, in Thrift's compact protocol.
+class SmallFile {
+ public:
+  enum : char { kI32 = 5, kI64 = 6, kBinary = 8, kList = 9, kStruct = 12 };
+  static std::string varint(uint64_t value) {
+    std::string out;
+    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+    return out + static_cast<char>(value);
+  }
+  static std::string field(int skip, char type, const std::string& value) {
+    return static_cast<char>(skip << 4 | type) + value;
+  }
+  static std::string number(int skip, uint64_t value) { return field(skip, kI64, varint(2 * value)); }
+  static std::string text(int skip, const std::string& value) {
+    return field(skip, kBinary, varint(value.size()) + value);
+  }
+  static std::string list(int skip, const std::vector<std::string>& structs) {
+    std::string out(1, static_cast<char>(structs.size() << 4 | kStruct));
+    for (const std::string& one : structs) out += one + '\0';
+    return field(skip, kList, out);
+  }
+  static std::string page(int kind, uint64_t values, const std::string& bytes) {
+    const std::string size = number(1, bytes.size());
+    const std::string head = field(kind == 0 ? 2 : 4, kStruct, number(1, values) + number(1, 0) + '\0');
+    return number(1, static_cast<uint64_t>(kind)) + size + size + head + '\0' + bytes;
+  }
+  // `type`: as the format numbers it.
+  static std::string of(int type, const std::string& pages, uint64_t rows) {
+    const std::string column = number(1, static_cast<uint64_t>(type)) + number(2, 1) + text(1, "id");
+    const std::string chunk =
+        field(3, kStruct, number(4, 0) + number(1, rows) + number(2, pages.size()) + number(2, 4) + '\0');
+    const std::string footer = list(2, {text(4, "schema") + number(1, 1), column}) +
+                               list(2, {list(1, {chunk}) + number(2, rows)}) + '\0';
+    std::string size(4, '\0');
+    for (size_t i = 0; i < 4; ++i) size[i] = static_cast<char>(footer.size() >> (8 * i));
+    return "PAR1" + pages + footer + size + "PAR1";
+  }
+};
+
+TEST(Parquet, AFewBytesAskForNoMoreThanTheirShare) {
+  const test::TemporaryFolder folder;
+  const auto read = [&](int type, const std::string& pages, uint64_t count, std::string& error) {
+    std::ofstream(folder / "small.parquet", std::ios::binary) << SmallFile::of(type, pages, count);
+    error.clear();
+    return rows(folder / "small.parquet", {"id"}, &error).size();
+  };
+  // So many rows that have no value: one run of levels.
+  const auto nothing = [](uint64_t count) {
+    const std::string run = SmallFile::varint(2 * count) + '\0';
+    return SmallFile::page(0, count, std::string{static_cast<char>(run.size()), 0, 0, 0} + run);
+  };
+  std::string error;
+  EXPECT_EQ(read(2, nothing(1000), 1000, error), 1000u) << error;
+  constexpr uint64_t kMany = 1 << 24;
+  EXPECT_EQ(read(2, nothing(kMany), kMany, error), 0u);
+  EXPECT_NE(error.find("more rows than"), std::string::npos) << error;
+  // A dictionary of numbers that nothing asks for.
+  constexpr int kDouble = 5;
+  const std::string entry(8, '\0');
+  EXPECT_EQ(read(kDouble, SmallFile::page(2, 1, entry) + nothing(10), 10, error), 10u) << error;
+  EXPECT_EQ(read(kDouble, SmallFile::page(2, uint64_t{1} << 40, entry) + nothing(10), 10, error), 0u);
+  EXPECT_NE(error.find("damaged dictionary"), std::string::npos) << error;
+}
+
 // Each byte, one at a time: an error or other values, never a crash, and never more rows than the footer can
 // mean.
 TEST(Parquet, SurvivesDamage) {
