@@ -22,7 +22,8 @@
 namespace lockstep::store::sqlite {
 namespace {
 
-constexpr uint32_t kMaxNumbers = 100'000'000;  // texts and shapes that a file may have: ids index vectors
+// Texts and shapes that a file may have, as ids index vectors: no row takes fewer bytes.
+constexpr uint64_t kMaxNumbers = 100'000'000, kLeastRowBytes = 6;
 
 // None for a table of a newer version.
 std::optional<TableId> table_of(std::string_view sql_name) {
@@ -251,6 +252,10 @@ Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::strin
     return Error{ErrorCode::kUnsupported,
                  "was written by a newer Lockstep (schema " + std::to_string(version) + "); update", path};
   }
+  LOCKSTEP_ASSIGN(const int64_t pages, source->database_->integer("PRAGMA page_count"));
+  LOCKSTEP_ASSIGN(const int64_t page_bytes, source->database_->integer("PRAGMA page_size"));
+  source->most_numbers_ = static_cast<int64_t>(std::min(
+      kMaxNumbers, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / kLeastRowBytes));
   LOCKSTEP_TRY(source->check_tables());
   LOCKSTEP_TRY(source->read_parts());
   LOCKSTEP_TRY(source->read_strings());
@@ -353,7 +358,7 @@ Result<void> TraceDbSource::read_strings() {
     LOCKSTEP_ASSIGN(bool more, rows.step());
     if (!more) break;
     int64_t id = rows.integer(0);
-    if (id < static_cast<int64_t>(strings_.size()) || id >= kMaxNumbers)
+    if (id < static_cast<int64_t>(strings_.size()) || id >= most_numbers_)
       return Error{ErrorCode::kInvalidInput, "has a text numbered " + std::to_string(id), path_};
     strings_.resize(static_cast<size_t>(id));  // a gap is empty texts
     strings_.push_back(valid_utf8(rows.text(1)));
@@ -372,7 +377,7 @@ Result<void> TraceDbSource::read_shapes() {
     LOCKSTEP_ASSIGN(bool more, rows.step());
     if (!more) break;
     int64_t id = rows.integer(0);
-    if (id < static_cast<int64_t>(shapes_.size()) || id >= kMaxNumbers)
+    if (id < static_cast<int64_t>(shapes_.size()) || id >= most_numbers_)
       return Error{ErrorCode::kInvalidInput, "has a shape numbered " + std::to_string(id), path_};
     auto text = [&](int column) {
       int64_t number = rows.integer(column);

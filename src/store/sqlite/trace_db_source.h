@@ -66,6 +66,7 @@ class TraceDbSource : public model::TraceSource {
   uint64_t stray_parts_ = 0;         // of no process
   std::optional<int64_t> texts_digest_, shapes_digest_;
   uint64_t unproven_ = 0;             // tables of the whole run that do not read back as they were written
+  int64_t most_numbers_ = 0;          // that its bytes can hold, of texts and of shapes
   std::vector<std::string> strings_;  // by run-wide number
   std::vector<model::Shape> shapes_;  // by run-wide number, texts as run-wide numbers
   std::array<Selection, kTables> selections_;

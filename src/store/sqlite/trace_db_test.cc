@@ -103,6 +103,19 @@ void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trac
   });
 }
 
+// Numbers index what is held in memory.
+TEST_F(TraceDbTest, RefusesNumbersThatTheFileCannotHold) {
+  for (const std::string table : {"string", "shape"}) {
+    std::filesystem::remove(path);
+    merge();
+    ASSERT_TRUE(open_trace_db(path));
+    query("UPDATE " + table + " SET id = 50000000 WHERE id = (SELECT max(id) FROM " + table + ")");
+    const auto source = open_trace_db(path);
+    ASSERT_FALSE(source) << table;
+    EXPECT_NE(source.error().text.find("numbered 50000000"), std::string::npos) << source.error().message();
+  }
+}
+
 TEST_F(TraceDbTest, GivesEveryColumnBack) {
   SyntheticRun run({});
   ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
