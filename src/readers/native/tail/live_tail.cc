@@ -18,7 +18,7 @@ using format::Kind;
 using format::Purpose;
 
 constexpr size_t kMostOpen = 1024, kMostRecent = 64;
-constexpr uint32_t kMostComms = 1 << 20;
+constexpr uint64_t kCommsOfChunk = format::kChunkBytes / sizeof(format::CommDef);  // numbered from 0
 constexpr size_t kMostKernelNames = 4096, kMostThreadsOfLog = 1024;
 constexpr uint32_t kChunksALook = 256;  // 8 MiB
 constexpr uint32_t kMostSecondLooks = 64;
@@ -208,7 +208,7 @@ void LiveTail::read_meta(const ProcessBytes& file) {
 }
 
 void LiveTail::add_comm(const format::CommDef& def) {
-  if (def.head.id >= kMostComms) return;
+  if (def.head.id >= meta_->chunks_read() * kCommsOfChunk) return;
   if (process_.comms.size() <= def.head.id) process_.comms.resize(def.head.id + 1);
   LiveComm& comm = process_.comms[def.head.id];
   comm.comm_id = def.comm_id;
@@ -274,7 +274,7 @@ LiveComm* LiveTail::known_comm(uint32_t number) {
 }
 
 LiveComm* LiveTail::comm(uint32_t number) {
-  if (number >= process_.comms.size() && number < kMostComms && look_again()) read_meta(*file_);
+  if (number >= process_.comms.size() && look_again()) read_meta(*file_);
   return known_comm(number);
 }
 

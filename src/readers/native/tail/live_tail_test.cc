@@ -73,6 +73,12 @@ TEST(LiveTail, FollowsWhatIsNew) {
   EXPECT_EQ(process.ops, 2);
 }
 
+TEST(LiveTail, TakesNoNumberThatItsChunksCannotHold) {
+  Growing growing;
+  growing.file.define(format::Def::kComm, 1'000'000, format::CommDef{});
+  EXPECT_EQ(growing.open()->process().comms.size(), 1u);
+}
+
 TEST(LiveTail, ACallAndItsTaskAreOneOperation) {
   Growing growing;
   auto tail = growing.open();
