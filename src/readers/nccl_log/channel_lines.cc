@@ -105,12 +105,15 @@ void LogParser::ring_order(std::string_view channel, std::string_view ranks, Com
     }
     ranks.remove_prefix(std::min(end + 1, ranks.size()));
   }
-  if (orders_ + order.size() > LogModel::kOrdersMost) {
+  // Places before it that no line is of take memory, too.
+  const size_t places = std::max(part.orders.size(), static_cast<size_t>(number) + 1);
+  const size_t more = places - part.orders.size() + order.size();
+  if (orders_ + more > LogModel::kOrdersMost) {
     ++model_.coverage.beyond;
     return;
   }
-  orders_ += order.size();
-  if (part.orders.size() <= static_cast<size_t>(number)) part.orders.resize(static_cast<size_t>(number) + 1);
+  orders_ += more;
+  part.orders.resize(places);
   part.orders[static_cast<size_t>(number)] = std::move(order);
 }
 

@@ -47,6 +47,20 @@ TEST(ChannelLines, RingsAndTreesAreOfTheCommunicatorBeingCreated) {
   EXPECT_EQ(part.positions[2].tree_down, (std::array<int32_t, 3>{0, 2, -1}));
 }
 
+TEST(ChannelLines, PlacesOfChannelsAreBoundedOverAllCommunicators) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < LogModel::kOrdersMost / Connection::kLanesMost; ++i) {
+    lines.push_back(begin("0x" + std::to_string(i + 10), 0, 2, "0x" + std::to_string(i + 10)));
+    lines.emplace_back("Channel 127/128 :  0  1");
+  }
+  const LogModel model = parse(lines);
+  EXPECT_GT(model.coverage.beyond, 0u);
+  size_t places = 0;
+  for (const CommPart& part : model.comms) places += part.orders.size();
+  EXPECT_GT(places, 0u);
+  EXPECT_LT(places, LogModel::kOrdersMost);
+}
+
 TEST(ChannelLines, BeforeTheFirstLineOfItsLifeTheyWaitForIt) {
   const LogModel model =
       parse({"Ring 00 : 1 -> 0 -> 1", "comm 0x10 rank 0 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE",
