@@ -316,7 +316,7 @@ std::vector<ListedOperation> list_operations(const model::Job& job, const std::v
       listed.push_back(listed_operation(job, members, comm, index));
   }
   std::stable_sort(listed.begin(), listed.end(), [](const ListedOperation& a, const ListedOperation& b) {
-    return a.first_ns < b.first_ns;
+    return std::pair(a.first_ns == 0, a.first_ns) < std::pair(b.first_ns == 0, b.first_ns);
   });
   return listed;
 }

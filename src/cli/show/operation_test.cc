@@ -108,6 +108,22 @@ TEST_F(ShowReport, ListsOperationsInTheOrderOfTheirCalls) {
   EXPECT_NE(text.find("8 sends and receives"), std::string::npos) << text;
 }
 
+TEST_F(ShowReport, OperationsWithoutATimeComeLast) {
+  for (model::JobProcess& process : job_.processes) {
+    for (uint32_t op = 0; op < process.ops.size(); ++op) {
+      if (process.ops.index[op] < 3) process.ops.called_ns[op] = process.ops.enqueued_ns[op] = 0;
+      if (process.ops.index[op] < 3) process.ops.launched_ns[op] = 0;
+    }
+  }
+  uint64_t p2ps = 0;
+  const std::vector<ListedOperation> listed = list_operations(job_, {0}, p2ps);
+  ASSERT_EQ(listed.size(), 20u);
+  EXPECT_EQ(listed.front().index, 3u);
+  EXPECT_EQ(listed[17].index, 0u);
+  EXPECT_EQ(listed.back().index, 2u);
+  EXPECT_EQ(listed.back().first_ns, 0);
+}
+
 TEST_F(ShowReport, TimesAreAfterTheFirstCall) {
   const std::string text = operation_text(job_, load("3"), false);
   EXPECT_NE(text.find("Operation 3 of world (its 4th AllReduce), communicator 0x8000000000000abc\n8,192 "
