@@ -97,15 +97,19 @@ Result<void> load_rank(model::TraceSource& run, int32_t rank, const std::string&
                profile};
 }
 
-void copy(const InputFile& file, uint64_t from, uint64_t until, exporters::chrome_json::JsonWriter& json) {
+Result<void> copy(const InputFile& file, uint64_t from, uint64_t until,
+                  exporters::chrome_json::JsonWriter& json) {
   std::array<std::byte, 64 << 10> piece;
   while (from < until) {
     const size_t bytes = std::min<uint64_t>(piece.size(), until - from);
     const size_t read = file.read_at(from, std::span(piece).first(bytes));
-    if (read == 0) return;
+    if (read < bytes)
+      return Error{ErrorCode::kIo, "became smaller while it was read: convert it again once it is whole",
+                   file.path()};
     json.raw({reinterpret_cast<const char*>(piece.data()), read});
     from += read;
   }
+  return {};
 }
 
 }  // namespace
@@ -124,10 +128,10 @@ Result<Inserted> write_into(const std::string& profile_path, model::TraceSource&
   LOCKSTEP_TRY(load_rank(run, heading.rank, profile_path, trace));
   LOCKSTEP_ASSIGN(auto out, exporters::common::OutputFile::create(output));
   exporters::chrome_json::JsonWriter json(*out);
-  copy(file, 0, profile.insert_at, json);
+  LOCKSTEP_TRY(copy(file, 0, profile.insert_at, json));
   json.follow();
   inserted.what = exporters::chrome_json::write_declared(trace, profile.frame, json);
-  copy(file, profile.insert_at, file.size(), json);
+  LOCKSTEP_TRY(copy(file, profile.insert_at, file.size(), json));
   json.flush();
   LOCKSTEP_ASSIGN(inserted.bytes, out->finish());
   return inserted;
