@@ -213,13 +213,15 @@ Reached reach(const std::vector<ProcessFile>& files) {
   return reached;
 }
 
+std::string key_of(const ProcessFile& file) {
+  return std::to_string(file.process.pid) + "." + std::to_string(file.process.start_ticks);
+}
+
 // A process with a file of each of several libraries records a mark once.
 std::map<std::string, const Target*> first_of_each_process(const std::vector<Target>& targets) {
   std::map<std::string, const Target*> first;
   for (const Target& target : targets) {
-    const std::string key =
-        std::to_string(target.file.process.pid) + "." + std::to_string(target.file.process.start_ticks);
-    const Target*& known = first[key];
+    const Target*& known = first[key_of(target.file)];
     if (known == nullptr || target.header->source() < known->header->source()) known = &target;
   }
   return first;
@@ -276,34 +278,66 @@ void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
   }
 }
 
-// What came of it; false if a process did not do as asked.
-bool report(const Wish& wish, const std::vector<Target>& targets) {
-  size_t done = 0, waiting = 0;
-  for (const Target& target : targets) {
-    const auto state = target.header->in_force().state;
-    if (!target.answered) {
-      warn(rank_text(target.file) + ": " +
-           (target.liveness == Liveness::kStopped ? "is stopped, and does it when it goes on"
-                                                  : "has not answered; it may be overloaded, or has ended"));
-    } else if (target.unasked) {
-      continue;
-    } else if (state.refused != target.refused_before) {
-      warn(rank_text(target.file) + ": refused the request; its library may be of another version");
-    } else {
-      ++done;
-      waiting += state.waiting != 0;
-    }
-  }
-  std::vector<std::string> description;
-  if ((wish.request.what & format::kControlSetMode) != 0) description.push_back(wish.description);
+// What came of a request, the worst last. Whoever has refused it has answered, too.
+enum class Outcome : uint8_t { kDone, kWaits, kRefused, kUnasked, kStopped, kSilent };
+
+std::string_view outcome_text(Outcome outcome) {
+  constexpr std::string_view kTexts[] = {"done",
+                                         "changes at its next launch, where it is safe",
+                                         "refused the request; its library may be of another version",
+                                         "could not be asked",
+                                         "is stopped, and does it when it goes on",
+                                         "has not answered; it may be overloaded, or has ended"};
+  return kTexts[static_cast<size_t>(outcome)];
+}
+
+Outcome outcome_of(const Target& target) {
+  const auto state = target.header->in_force().state;
+  if (!target.answered) return target.liveness == Liveness::kStopped ? Outcome::kStopped : Outcome::kSilent;
+  if (target.unasked) return Outcome::kUnasked;
+  if (state.refused != target.refused_before) return Outcome::kRefused;
+  return state.waiting != 0 ? Outcome::kWaits : Outcome::kDone;
+}
+
+std::string description_of(const Wish& wish) {
+  std::vector<std::string> parts;
+  if ((wish.request.what & format::kControlSetMode) != 0) parts.push_back(wish.description);
   if ((wish.request.what & format::kControlMark) != 0)
-    description.push_back("marked '" + std::string(reinterpret_cast<const char*>(wish.request.text)) + "'");
-  if ((wish.request.what & format::kControlSave) != 0) description.emplace_back("saved");
-  std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
-  for (size_t i = 0; i < description.size(); ++i) text += (i == 0 ? "" : "; ") + description[i];
-  print(text + "\n");
-  if (waiting > 0) warn(plural(waiting, "process") + ": changes at its next launch, where it is safe");
-  return done == targets.size();
+    parts.push_back("marked '" + std::string(reinterpret_cast<const char*>(wish.request.text)) + "'");
+  if ((wish.request.what & format::kControlSave) != 0) parts.emplace_back("saved");
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+// What came of it, for each process; false if one did not do as asked. Of a process with several libraries
+// the one that came off worst speaks.
+bool report(const Wish& wish, const std::vector<Target>& targets) {
+  std::map<std::string, Outcome> worst;
+  for (const Target& target : targets) {
+    Outcome& of = worst.try_emplace(key_of(target.file), Outcome::kDone).first->second;
+    of = std::max(of, outcome_of(target));
+  }
+  const auto count = [&](Outcome last) {
+    return std::count_if(worst.begin(), worst.end(), [&](const auto& of) { return of.second <= last; });
+  };
+  const size_t done = static_cast<size_t>(count(Outcome::kWaits)), all = worst.size();
+  const std::string processes = plural(all, "process");
+  const std::string who = done == all                     ? processes
+                          : count(Outcome::kRefused) == 0 ? "none of " + processes + " has answered"
+                                                          : std::to_string(done) + " of " + processes;
+  print(who + ": " + description_of(wish) + "\n");
+  for (const Target& target : targets) {
+    const auto of = worst.find(key_of(target.file));
+    if (of == worst.end()) continue;  // said
+    const std::string text = rank_text(target.file) + ": " + std::string(outcome_text(of->second));
+    if (of->second <= Outcome::kWaits)
+      print(text + "\n");
+    else
+      warn(text);
+    worst.erase(of);
+  }
+  return done == all;
 }
 
 std::string until_text(const format::ControlState& state, bool here) {
