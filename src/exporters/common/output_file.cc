@@ -71,21 +71,20 @@ bool OutputFile::failed() {
 }
 
 void OutputFile::run() {
-  Buffer mine;
   while (true) {
     bool usable;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return has_waiting_ || stopping_; });
       if (!has_waiting_) return;
-      std::swap(mine, waiting_);
+      std::swap(mine_, waiting_);
       has_waiting_ = false;
       usable = error_.has_value();
       changed_.notify_all();
     }
     // After an error buffers are taken and dropped, so that the caller never waits for a writer that gave up.
     if (!usable) continue;
-    std::string_view bytes(mine.data.get(), mine.size);
+    std::string_view bytes(mine_.data.get(), mine_.size);
     if (packing_ && !attempt([&] { bytes = packing_(bytes); })) {
       errno = ENOMEM;
       fail("cannot compress");

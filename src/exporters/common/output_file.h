@@ -61,7 +61,7 @@ class OutputFile {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Buffer waiting_;
+  Buffer waiting_, mine_;  // mine_: the thread's, made here as nobody could be told that there is no memory
   bool has_waiting_ = false, stopping_ = false;
   Result<void> error_;  // guarded by mutex_
   std::thread thread_;
