@@ -97,7 +97,7 @@ rank 4: ops 126 waiting 348.0 blamed 11.1
 rank 5: ops 114 waiting 373.2 blamed 0.0
 rank 6: ops 126 waiting 221.2 blamed 0.3
 rank 7: ops 114 waiting 174.7 blamed 9.6
-steps of 3453.1: lost 1.9 6.7 21.5 21.1 20.4 20.3 20.4 20.5, worst [4,0,3,3,3,3,3,3]
+steps of 3453.1: lost 0.8 6.7 21.5 21.1 20.4 20.3 20.4 20.5, worst [3,0,3,3,3,3,3,3]
 No transfers over the network were recorded: no communicator
 How much of a step computes and how much communicates is not
 )");
