@@ -171,8 +171,7 @@ LOCKSTEP_COLD uint64_t steered_p2p_api(uint64_t context, uint64_t parent, const 
   record->head.start = read_ticks();
   record->comm = comm_of(log, context);
   record->stream = stream_id;
-  record->reserved0 = 0;
-  record->reserved1 = 0;
+  record->reserved1 = record->reserved0 = 0;
   return publish_child(log, record, Kind::kKernelLaunch, 0, parent);
 }
 
@@ -185,8 +184,7 @@ LOCKSTEP_COLD uint64_t steered_p2p_api(uint64_t context, uint64_t parent, const 
   if (record == nullptr) return api <= 4 ? kDeclined : 0;
   record->head.start = read_ticks();
   record->comm = comm_of(log, context);
-  record->reserved0 = 0;
-  record->reserved1 = 0;
+  record->reserved1 = record->reserved0 = 0;
   return log->publish(record, Kind::kGroup, 0, 0);
 }
 
