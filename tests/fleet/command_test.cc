@@ -35,6 +35,32 @@ TEST(PushCommand, SendsARunAndSaysWhereItIs) {
   EXPECT_TRUE(has(statement(server, "SELECT name, ops FROM runs.runs FINAL"), "ring.lks.gz\t2905\n"));
 }
 
+TEST(PushCommand, StoresWhatThePageAsks) {
+  NEED_CLICKHOUSE();
+  const ClickHouseServer server;
+  ASSERT_EQ(push({kRun, "--to", "http://" + server.host() + "/fleet"}).code, 0);
+  std::istringstream page(read_file(LOCKSTEP_SOURCE_DIR "/docs/fleet.md"));
+  std::string question;
+  size_t questions = 0;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (inside && line == "```") {
+      const std::string answer = statement(server, question);
+      EXPECT_TRUE(has(answer.substr(0, answer.find('\n')), " 200 ")) << question << answer;
+      ++questions;
+      inside = false;
+    } else if (inside) {
+      question +=
+          (line.find("run = N ") == std::string::npos ? line : line.replace(line.find("= N"), 3, "!= 0")) +
+          '\n';
+    } else if (line == "```sql") {
+      inside = true;
+      question.clear();
+    }
+  }
+  EXPECT_GE(questions, 3U);
+}
+
 TEST(PushCommand, SaysWhatTheStoreHasLost) {
   NEED_CLICKHOUSE();
   const ClickHouseServer server;
