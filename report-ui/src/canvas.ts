@@ -35,11 +35,15 @@ export interface CanvasHandle {
   /** Scrolls until the content between the two is in view. */
   reveal: (from: number, to: number) => void;
   width: () => number;
+  /** All of it as a picture, scrolled or not: the address of a PNG. */
+  image: () => string | null;
 }
 
 const SMALLEST_DRAG = 6;
 /** What fits on a sheet beside headings and words. */
 export const PAPER_HEIGHT = 540;
+// What browsers draw without complaint, in pixels of a side.
+const HIGHEST_IMAGE = 8000;
 
 export function canvas(options: CanvasOptions): CanvasHandle {
   const surface = h('canvas', {
@@ -121,6 +125,21 @@ export function canvas(options: CanvasOptions): CanvasHandle {
       else if (to > element.scrollTop + height) element.scrollTop = to - height;
     },
     width: () => width,
+    image: () => {
+      const whole = Math.min(Math.ceil(options.contentHeight), HIGHEST_IMAGE / 2);
+      const copy = h('canvas', { width: width * 2, height: whole * 2 });
+      const g = copy.getContext('2d');
+      if (!g || width === 0) return null;
+      g.scale(2, 2);
+      g.font = '12px system-ui, sans-serif';
+      g.textBaseline = 'middle';
+      options.draw({ g, width, height: whole, top: 0 });
+      // The drawing clears parts of itself: its ground goes behind it, at last.
+      g.globalCompositeOperation = 'destination-over';
+      g.fillStyle = colour('panel');
+      g.fillRect(0, 0, width, whole);
+      return copy.toDataURL('image/png');
+    },
   };
 }
 

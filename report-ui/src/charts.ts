@@ -26,15 +26,24 @@ export interface ChartOptions {
   onPick?: (seriesIndex: number, dataIndex: number, seriesId: string) => void;
 }
 
+export interface Chart {
+  element: HTMLElement;
+  draw: () => void;
+  /** The address of a PNG, once it is drawn. */
+  image: () => string | null;
+}
+
 /** A chart; it is drawn as soon as the element stands in the page: see draw(). */
-export function chart(options: ChartOptions): { element: HTMLElement; draw: () => void } {
+export function chart(options: ChartOptions): Chart {
   const element = h('div', { class: 'chart', role: 'img', 'aria-label': options.label });
   element.style.height = `${options.height}px`;
+  let drawn: echarts.ECharts | null = null;
   const draw = (): void => {
     const instance = echarts.init(element, null, { renderer: 'canvas', devicePixelRatio: options.printing ? 2 : window.devicePixelRatio || 1 });
     instance.setOption({ animation: false, textStyle: { fontFamily: 'system-ui, sans-serif', color: colour('ink') }, color: seriesColours(), ...options.option });
     instance.getZr().flush();
     open.add(instance);
+    drawn = instance;
     if (options.printing) return;
     instance.on('click', (event) => {
       if (typeof event.dataIndex === 'number' && typeof event.seriesIndex === 'number') options.onPick?.(event.seriesIndex, event.dataIndex, String(event.seriesId ?? ''));
@@ -43,7 +52,7 @@ export function chart(options: ChartOptions): { element: HTMLElement; draw: () =
       if (!instance.isDisposed()) instance.resize();
     }).observe(element);
   };
-  return { element, draw };
+  return { element, draw, image: () => drawn?.getDataURL({ type: 'png', pixelRatio: 2, backgroundColor: colour('panel') }) ?? null };
 }
 
 /** How axes look. */

@@ -56,6 +56,13 @@ export function append(parent: Node, children: readonly Child[]): void {
   }
 }
 
+/** What a reader sees of it. */
+export function textOf(child: Child): string {
+  if (child === null || child === undefined || child === false) return '';
+  if (child instanceof Node) return child.textContent ?? '';
+  return Array.isArray(child) ? child.map(textOf).join('') : String(child);
+}
+
 export function clear(element: Element): void {
   while (element.firstChild) element.removeChild(element.firstChild);
 }

@@ -13,6 +13,8 @@ import { processes } from './pages/processes';
 import { steps } from './pages/steps';
 import { topology } from './pages/topology';
 import { verdict, verdictTitle } from './pages/verdict';
+import { copyButton } from './export';
+import { search } from './search';
 import { addressOf, go, numberOf, readState } from './state';
 import './style.css';
 import { apply, choice, choose, onSystemChange, type Choice } from './theme';
@@ -68,6 +70,8 @@ function heading(): HTMLElement {
       h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: one of them recorded for so long' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ no answer' : '● live') : null,
+      h('button', { type: 'button', onclick: () => search(report), 'data-focus': 'search', 'aria-haspopup': 'dialog', title: 'A rank, host or communicator: /' }, 'Find'),
+      copyButton('Copy link', 'Copy the address of what is shown', () => location.href),
       h('button', { type: 'button', onclick: () => window.print(), 'data-focus': 'print' }, 'Print'),
       h('button', { type: 'button', onclick: help, 'data-focus': 'help', 'aria-haspopup': 'dialog' }, 'Keys'),
       theme));
@@ -80,8 +84,8 @@ function navigation(current: Page): HTMLElement {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ['1 – 9', 'page'], ['← →', 'previous, next page'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in the focused drawing: another cell, rank or pair; in a table: scroll'],
-  ['+ −', 'in the waterfall: zoom'], ['Escape', 'close the details'], ['t', 'light or dark'], ['?', 'these keys'],
+  ['1 – 9', 'page'], ['/', 'find a rank, host or communicator'], ['← →', 'previous, next page'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in the focused drawing: another cell, rank or pair; in a table: scroll'],
+  ['+ −', 'in the heat map and the waterfall: zoom'], ['Escape', 'close the details'], ['t', 'light or dark'], ['?', 'these keys'],
 ];
 
 function help(): void {
@@ -129,15 +133,19 @@ function draw(): void {
     const again = [...app.querySelectorAll<HTMLElement>('[data-focus]')].find((element) => element.getAttribute('data-focus') === focused);
     again?.focus({ preventScroll: true });
   }
+  document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   if (moved) {
     window.scrollTo(0, 0);
     announce(page.title);
   } else {
     window.scrollTo(0, scroll);
   }
-  const target = page.id === 'verdict' ? numberOf(state, 'finding') : null;
-  if (target !== null && moved) document.getElementById(`finding-${target}`)?.scrollIntoView();
   performance.measure('lockstep-draw', { start: started });
+  if (!moved) return;
+  const target = page.id === 'verdict' ? numberOf(state, 'finding') : null;
+  if (target !== null) document.getElementById(`finding-${target}`)?.scrollIntoView();
+  // What a link led here for is seen, wherever it is on the page.
+  else document.querySelector('main [data-reveal]')?.scrollIntoView({ block: 'center' });
 }
 
 /** All pages, one after the other, as paper wants them. */
@@ -191,6 +199,8 @@ function onKey(event: KeyboardEvent): void {
     draw();
   } else if (event.key === '?') {
     help();
+  } else if (event.key === '/') {
+    search(report);
   } else {
     return;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables that sort by a column, filter by a word, and draw only the rows in view.
-import { append, clear, h, type Child } from './dom';
-import { count, plural } from './format';
+import { append, clear, h, textOf, type Child } from './dom';
+import { csvAddress, save } from './export';
+import { count, plural, UNKNOWN } from './format';
 
 export interface Column<Row> {
   title: string;
@@ -12,6 +13,10 @@ export interface Column<Row> {
   /** What the cell shows; without it the value. */
   show?: (row: Row) => Child;
   numeric?: boolean;
+  /** What `value` counts, for those who take the numbers elsewhere. */
+  unit?: string;
+  /** Long texts are cut early; they are whole when pointed at. */
+  narrow?: boolean;
   /** Long texts break into lines, in tables so short that all rows are drawn at once: more rows have to be of one height. */
   wraps?: boolean;
 }
@@ -32,11 +37,15 @@ export interface TableOptions<Row> {
 const ROW_HEIGHT = 27;
 const DRAWN_AT_ONCE = 120;
 const PRINTED = 100;
+const SAYS_NOTHING: ReadonlySet<number | string | null> = new Set([null, '', UNKNOWN]);
 
 /** A table of any number of rows; with more than fit, it scrolls inside itself. */
 export function table<Row>(options: TableOptions<Row>): HTMLElement {
-  const { columns, rows } = options;
-  let sort = options.sort ?? null;
+  const { rows } = options;
+  // A column that says nothing of any row only pushes others out of sight.
+  const columns = options.columns.filter((column, at) => at === 0 || rows.length === 0 || rows.some((row) => !SAYS_NOTHING.has(column.value(row))));
+  const first_by = options.sort ? columns.indexOf(options.columns[options.sort.column] as Column<Row>) : -1;
+  let sort = options.sort && first_by >= 0 ? { column: first_by, down: options.sort.down } : null;
   let wanted = '';
   let shown: Row[] = [];
 
@@ -53,8 +62,15 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
   scroller.style.maxHeight = options.printing ? 'none' : `${options.height ?? 420}px`;
   const matches = h('span', { class: 'quiet' });
 
-  function textOf(row: Row): string {
-    return columns.map((column) => String(column.value(row) ?? '')).join(' ').slice(0, 2000).toLowerCase();
+  const texts = new Map<Row, string>();
+  /** What is seen of a row: a number that no cell shows is not found. */
+  function seen(row: Row): string {
+    let text = texts.get(row);
+    if (text === undefined) {
+      text = columns.map((column) => textOf(column.show ? column.show(row) : column.value(row) ?? '')).join(' ').slice(0, 2000).toLowerCase();
+      texts.set(row, text);
+    }
+    return text;
   }
 
   function sortBy(index: number): void {
@@ -63,7 +79,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
   }
 
   function arrange(): void {
-    shown = wanted === '' ? [...rows] : rows.filter((row) => textOf(row).includes(wanted));
+    shown = wanted === '' ? [...rows] : rows.filter((row) => seen(row).includes(wanted));
     const by = sort;
     const column = by ? columns[by.column] : undefined;
     if (by && column) {
@@ -95,7 +111,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     const cells = columns.map((column, at) => {
       const content = column.show ? column.show(row) : column.value(row) ?? '–';
       const first = at === 0 && options.onPick && !options.printing;
-      return h('td', { class: column.numeric ? 'num' : column.wraps && rows.length <= DRAWN_AT_ONCE ? 'wraps' : '' },
+      return h('td', { class: column.numeric ? 'num' : column.wraps && rows.length <= DRAWN_AT_ONCE ? 'wraps' : column.narrow ? 'narrow' : '', title: column.narrow ? textOf(content) : null },
         first ? h('button', { type: 'button', class: 'link', 'data-focus': `${options.label}:${index}` }, content) : content);
     });
     return h('tr', {
@@ -131,18 +147,36 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     return h('tr', { 'aria-hidden': 'true', class: 'spacer' }, cell);
   }
 
-  scroller.addEventListener('scroll', draw, { passive: true });
+  // A shade at an edge says that there is more behind it.
+  function shade(): void {
+    if (scroller.scrollLeft + scroller.clientWidth < scroller.scrollWidth - 1) scroller.setAttribute('data-more', 'right');
+    else scroller.removeAttribute('data-more');
+  }
+
+  scroller.addEventListener('scroll', () => {
+    draw();
+    shade();
+  }, { passive: true });
   if (!options.printing) {
     // Tab stops where there is something to scroll, and nowhere else.
     const watcher = new ResizeObserver(() => {
       if (scroller.scrollWidth > scroller.clientWidth || scroller.scrollHeight > scroller.clientHeight) scroller.setAttribute('tabindex', '0');
       else scroller.removeAttribute('tabindex');
+      shade();
     });
     watcher.observe(scroller);
     watcher.observe(element);
   }
   arrange();
-  if (!options.filter || options.printing || rows.length < 8) return scroller;
+  if (options.printing || rows.length < 2) return scroller;
+  const csv = h('button', {
+    type: 'button', title: `Save ${plural(rows.length, 'row')}, with whole numbers`, 'aria-label': `Save ${options.label} as CSV`,
+    onclick: () => save(options.label, 'csv', csvAddress([
+      columns.map((column) => (column.unit ? `${column.title} (${column.unit})` : column.title)),
+      ...shown.map((row) => columns.map((column) => column.value(row))),
+    ])),
+  }, 'CSV');
+  if (!options.filter || rows.length < 8) return h('div', {}, scroller, h('div', { class: 'tools under' }, csv));
   const input = h('input', {
     type: 'search', placeholder: 'Filter…', 'aria-label': `Filter ${options.label}`,
     oninput: (event) => {
@@ -151,5 +185,5 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
       arrange();
     },
   });
-  return h('div', {}, h('div', { class: 'tools' }, input, matches), scroller);
+  return h('div', {}, h('div', { class: 'tools' }, input, csv, matches), scroller);
 }

@@ -2,6 +2,7 @@
 // What every page is given, and the small parts that pages share.
 import type { Report } from './data';
 import { announce, h, type Child } from './dom';
+import { copyButton, save } from './export';
 import { duration, name, UNKNOWN } from './format';
 import { addressOf, go, type State } from './state';
 
@@ -62,9 +63,10 @@ export function showCommand(report: Report, comm: number | null, index: number |
   return show === null || index === null ? null : show + String(index);
 }
 
-/** A command to run: one click marks all of it. */
+/** A command to run, and a button that copies it. */
 export function command(text: string): HTMLElement {
-  return h('code', { class: 'command' }, name(text, 2000));
+  const shown = name(text, 2000);
+  return h('span', { class: 'to-run' }, h('code', { class: 'command' }, shown), copyButton('Copy', `Copy: ${name(text, 120)}`, () => shown, 'copy'));
 }
 
 export function commName(report: Report, comm: number | null): string {
@@ -100,7 +102,7 @@ export function select(view: View, key: string, label: string, options: readonly
 }
 
 /** A chart or a drawing with its heading, what it says in words, and the same numbers as a table. */
-export function figure(view: View, key: string, title: Child, tools: Child, drawing: Child, asTable: () => HTMLElement, caption?: Child): HTMLElement {
+export function figure(view: View, key: string, title: string, tools: Child, drawing: Child, image: (() => string | null) | null, asTable: () => HTMLElement, caption?: Child): HTMLElement {
   const shown = view.state.values['table'] === key;
   const toggle = view.printing ? null : h('button', {
     type: 'button', 'aria-pressed': shown ? 'true' : 'false', 'data-focus': `table:${key}`,
@@ -109,8 +111,15 @@ export function figure(view: View, key: string, title: Child, tools: Child, draw
       announce(shown ? 'Shown as a drawing' : 'Shown as a table');
     },
   }, shown ? 'Show as chart' : 'Show as table');
+  const picture = image === null || shown ? null : h('button', {
+    type: 'button', title: 'Save the picture', 'data-focus': `png:${key}`,
+    onclick: () => {
+      const address = image();
+      if (address !== null) save(title, 'png', address);
+    },
+  }, 'PNG');
   return h('figure', { class: 'panel' },
-    h('div', { class: 'panel-head' }, h('h2', {}, title), view.printing ? null : h('div', { class: 'tools' }, tools, toggle)),
+    h('div', { class: 'panel-head' }, h('h2', {}, title), view.printing ? null : h('div', { class: 'tools' }, tools, toggle, picture)),
     shown && !view.printing ? asTable() : drawing,
     caption ? h('figcaption', {}, caption) : null);
 }
@@ -119,15 +128,21 @@ export function panel(title: Child, ...content: Child[]): HTMLElement {
   return h('section', { class: 'panel' }, h('div', { class: 'panel-head' }, h('h2', {}, title)), content);
 }
 
+/** A sentence; what stands between backticks is code. */
+function prose(text: string): Child {
+  const parts = text.split('`');
+  return parts.length % 2 === 0 ? text : parts.map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part));
+}
+
 export function notes(texts: readonly string[]): Child {
-  return texts.length === 0 ? null : h('ul', { class: 'notes' }, texts.map((text) => h('li', {}, text)));
+  return texts.length === 0 ? null : h('ul', { class: 'notes' }, texts.map((text) => h('li', {}, prose(text))));
 }
 
 /** A page, or a part of one, about which nothing is known: why, and what would change it. */
 export function missing(text: string): HTMLElement {
   return h('div', { class: 'panel missing', role: 'note' },
     h('strong', {}, 'Not in this recording'),
-    h('p', {}, text));
+    h('p', {}, prose(text)));
 }
 
 /** Facts in a row: what, and how much. */

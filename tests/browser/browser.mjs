@@ -69,6 +69,12 @@ export class Report {
     return this.page.evaluate((wanted) => [...document.querySelectorAll(`table[aria-label="${wanted}"] tbody tr:not(.spacer)`)].map((row) => [...row.querySelectorAll('td')].map((cell) => cell.innerText.trim())), label);
   }
 
+  /** The same as texts by their headings; a column in which nothing stands is not shown, and reads as "–". */
+  async rows(label) {
+    const titles = await this.page.evaluate((wanted) => [...document.querySelectorAll(`table[aria-label="${wanted}"] th`)].map((heading) => heading.innerText.replace(/[▾▴]/g, '').trim()), label);
+    return (await this.cells(label)).map((cells) => (title) => cells[titles.indexOf(title)] ?? '–');
+  }
+
   async shot(name, options = {}) {
     if (shots) await this.page.screenshot({ path: join(shots, `${name}.png`), ...options });
   }

@@ -186,7 +186,7 @@ test('the pages turn by keys, and Escape closes what was opened', async () => {
   // Everything that can be done with the pointer is reached by Tab, and what has the focus is seen.
   await report.go('#operations');
   const reached = new Set();
-  for (let i = 0; i < 40; i += 1) {
+  for (let i = 0; i < 80; i += 1) {
     await report.page.keyboard.press('Tab');
     reached.add(await report.page.evaluate(() => {
       const element = document.activeElement;

@@ -70,8 +70,9 @@ async function walk(title, shown, { file, data, diagnosis }) {
     const card = `[data-finding="${position}"]`;
     if (position !== data.verdict.finding) assert.equal(await page.locator(`${card} .statement`).textContent(), name(finding.statement, 2000));
     assert.deepEqual(await all(page, `${card} .evidence li`), finding.evidence.map((text) => clean(text, 2000)));
-    assert.equal(await page.locator(`${card} header .severity`).textContent(), `${{ critical: '■', warning: '▲', note: '●' }[finding.severity]} ${finding.severity}`);
-    if (finding.advice) assert.equal(await page.locator(`${card} .advice`).textContent(), [name(finding.advice, 2000), ...finding.next].join(''));
+    assert.equal(await page.locator(position === data.verdict.finding && data.verdict.state === 'problem' ? '.verdict-state .severity' : `${card} header .severity`).first().textContent(), `${{ critical: '■', warning: '▲', note: '●' }[finding.severity]} ${finding.severity}`);
+    if (finding.advice) assert.ok((await page.locator(`${card} .advice`).textContent()).startsWith(name(finding.advice, 2000)));
+    assert.deepEqual(await all(page, `${card} code.command`), finding.next);
     if (finding.effect?.unit === 'ns/step') assert.ok((await page.locator(`${card} .effect`).textContent()).startsWith(`${duration(finding.effect.value)} per step`));
   }
   assert.equal(await page.locator('.losses').count(), data.verdict.losses.length > 0 ? 1 : 0);
@@ -79,10 +80,10 @@ async function walk(title, shown, { file, data, diagnosis }) {
 
   const pages = {
     lateness: async ({ rows }) => {
-      const cells = new Map((await shown.cells('Lateness by rank')).map((row) => [named(row[0]), row]));
+      const cells = new Map((await shown.rows('Lateness by rank')).map((read) => [named(read('Rank')), read]));
       for (const row of [...rows].sort((a, b) => b.total.blamed_ns - a.total.blamed_ns).slice(0, 30)) {
         const { total } = row;
-        assert.deepEqual(cells.get(name(row.label)).slice(1), [name(row.ranks, 24), count(total.ops), duration(total.blamed_ns), shareOfRun(data.run, total.blamed_ns),
+        assert.deepEqual(['Ranks', 'Operations', 'Own lateness', 'of run', 'Late p50', 'Late p99', 'Waiting', 'Moving'].map(cells.get(name(row.label))).map((text) => text || '–'), [row.who === null ? name(row.ranks, 24) : '–', count(total.ops), duration(total.blamed_ns), shareOfRun(data.run, total.blamed_ns),
           duration(total.late_p50_ns), duration(total.late_p99_ns), duration(total.waiting_ns), duration(total.moving_ns)]);
       }
     },
@@ -92,53 +93,54 @@ async function walk(title, shown, { file, data, diagnosis }) {
         await shown.go(`#operations?op=${at}&table=lanes`);
         await page.waitForFunction((text) => document.querySelector('#operation-title').textContent === text, name(list[at].title, 120));
         const { ranks } = list[at];
-        const cells = await shown.cells('Ranks of the operation');
+        const cells = await shown.rows('Ranks of the operation');
         assert.equal(cells.length, Math.min(120, ranks.comm_rank.length));
-        for (const [row, found] of cells.slice(0, 12).entries()) {
-          assert.deepEqual(found.slice(2), [ranks.state[row], ...['called_ns', 'enqueued_ns', 'launched_ns', 'gpu_start_ns', 'gpu_end_ns', 'late_ns', 'waiting_ns', 'moving_ns', 'clock_error_ns'].map((key) => duration(ranks[key][row]))]);
+        for (const [row, read] of cells.slice(0, 12).entries()) {
+          assert.deepEqual(['State', 'Called', 'Enqueued', 'Launched', 'GPU start', 'GPU end', 'Late', 'Waiting', 'Moving', 'Clock ±'].map(read), [ranks.state[row], ...['called_ns', 'enqueued_ns', 'launched_ns', 'gpu_start_ns', 'gpu_end_ns', 'late_ns', 'waiting_ns', 'moving_ns', 'clock_error_ns'].map((key) => duration(ranks[key][row]))]);
         }
       }
       await shown.go('#operations');
     },
     bandwidth: async ({ rates }) => {
-      const cells = await shown.cells('Bandwidth');
+      const cells = await shown.rows('Bandwidth');
       assert.equal(cells.length, Math.min(120, rates.length));
-      for (const [row, found] of cells.slice(0, 20).entries()) {
+      for (const [row, read] of cells.slice(0, 20).entries()) {
         const { func, pairs, comm, ops, algbw_gbps, busbw_gbps, of_best } = rates[row];
-        assert.deepEqual([named(found[0]), found[1], found[6], found[7], found[8], found[10]], [name(func) + (pairs ? ' (pairs)' : ''), commOf(comm), count(ops), rate(algbw_gbps), rate(busbw_gbps), percent(of_best)]);
+        assert.deepEqual([named(read('Operation')), ...['Communicator', 'Operations', 'algbw', 'busbw', 'of best'].map(read)], [name(func) + (pairs ? ' (pairs)' : ''), commOf(comm), count(ops), rate(algbw_gbps), rate(busbw_gbps), percent(of_best)]);
       }
     },
     topology: async ({ hosts }) => {
+      await shown.go('#topology?hosts=all');
       assert.equal(await page.locator('.host-box').count(), hosts.length);
       assert.equal(await page.locator('.gpu').count(), hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.who !== null).length);
     },
     network: async ({ pairs }) => {
-      const cells = await shown.cells('Pairs');
+      const cells = await shown.rows('Pairs');
       assert.equal(cells.length, Math.min(120, pairs.length));
       const slowest = pairs.filter((pair) => pair.rate_gbps !== null).sort((a, b) => a.rate_gbps - b.rate_gbps)[0];
-      if (slowest) assert.deepEqual(cells[0].slice(3, 12), [count(slowest.transfers), bytes(slowest.bytes), rate(slowest.rate_gbps), ...['gpu_wait_ns', 'peer_wait_ns', 'send_wait_ns', 'sending_p50_ns', 'sending_p99_ns', 'receive_wait_ns'].map((key) => duration(slowest[key]))]);
+      if (slowest) assert.deepEqual(['Transfers', 'Moved', 'Rate', 'Wait for GPU', 'Wait for peer', 'Sending', 'p50', 'p99', 'Receiving'].map(cells[0]), [count(slowest.transfers), bytes(slowest.bytes), rate(slowest.rate_gbps), ...['gpu_wait_ns', 'peer_wait_ns', 'send_wait_ns', 'sending_p50_ns', 'sending_p99_ns', 'receive_wait_ns'].map((key) => duration(slowest[key]))]);
     },
     steps: async ({ list, split }) => {
-      const cells = await shown.cells('Steps');
+      const cells = await shown.rows('Steps');
       assert.equal(cells.length, Math.min(120, list.number.length));
-      for (const [row, found] of cells.slice(0, 20).entries()) assert.deepEqual(found.slice(1, 4), [list.begin_ns, list.length_ns, list.lost_ns].map((values) => duration(values[row])));
-      if (split.missing) assert.ok((await shown.text('main')).includes(split.missing));
+      for (const [row, read] of cells.slice(0, 20).entries()) assert.deepEqual(['Start', 'Length', 'Waiting for the slowest rank'].map(read), [list.begin_ns, list.length_ns, list.lost_ns].map((values) => duration(values[row])));
+      if (split.missing) assert.ok((await shown.text('main')).includes(split.missing.replaceAll('`', '')));
       else {
         await shown.go('#steps?table=average');
         await page.waitForSelector('table[aria-label="Average step of each rank"]');
-        for (const [row, found] of (await shown.cells('Average step of each rank')).entries()) assert.deepEqual(found.slice(2), ['length_ns', 'computing_ns', 'hidden_ns', 'exposed_ns', 'copying_ns', 'idle_ns'].map((key) => duration(split.average[row][key])));
+        for (const [row, read] of (await shown.rows('Average step of each rank')).entries()) assert.deepEqual(['Length', 'Computing', 'Hidden', 'Exposed', 'Copying', 'Idle'].map(read), ['length_ns', 'computing_ns', 'hidden_ns', 'exposed_ns', 'copying_ns', 'idle_ns'].map((key) => duration(split.average[row][key])));
         await shown.go('#steps');
       }
     },
     processes: async ({ rows }) => {
-      const cells = await shown.cells('Processes');
+      const cells = await shown.rows('Processes');
       assert.equal(cells.length, Math.min(120, rows.length));
-      for (const [row, found] of cells.slice(0, 20).entries()) assert.deepEqual([found[2], found[4], found[5], found[6], found[7]].map((text) => text.replace('■ ', '')), [String(rows[row].pid), rows[row].state, rows[row].liveness, count(rows[row].ops), count(rows[row].lost)]);
+      for (const [row, read] of cells.slice(0, 20).entries()) assert.deepEqual(['Pid', 'File', 'Process', 'Operations', 'Lost'].map((title) => read(title).replace('■ ', '')), [String(rows[row].pid), rows[row].state, rows[row].liveness, count(rows[row].ops), count(rows[row].lost)]);
     },
   };
   for (const [id, look] of Object.entries(pages)) {
     await shown.go(`#${id}`);
-    if (data[id].missing) assert.ok((await shown.text('main')).includes(name(data[id].missing, 4000)), id);
+    if (data[id].missing) assert.ok((await shown.text('main')).includes(name(data[id].missing, 4000).replaceAll('`', '')), id);
     else await look(data[id]);
     await page.waitForTimeout(50);
     await page.evaluate(() => window.scrollTo(0, 0));
@@ -172,8 +174,8 @@ async function clickThrough(title, shown, { data }) {
     const [, at, operation] = worst;
     await shown.go(`#lateness?cell=${drill.row[at]}.${drill.column[at]}`);
     await page.waitForSelector('table[aria-label="Worst operations in this cell"]');
-    const cells = await shown.cells('Worst operations in this cell');
-    assert.ok(cells.some((cell) => cell[2] === duration(drill.late_ns[at]) && cell[3] === duration(drill.waiting_ns[at])));
+    const cells = await shown.rows('Worst operations in this cell');
+    assert.ok(cells.some((read) => read('Late') === duration(drill.late_ns[at]) && read('Waited') === duration(drill.waiting_ns[at])));
     await page.evaluate(() => document.querySelector('[aria-label="Cell"]').scrollIntoView({ block: 'end' }));
     await shown.shot(`${title}-cell`);
     await page.locator(`[aria-label="Cell"] a[href*="op=${operation}&"], [aria-label="Cell"] a[href$="op=${operation}"]`).first().click();
@@ -245,7 +247,7 @@ test('the recorded hang', async (context) => {
   const { operation } = made.data.verdict.cards[made.data.verdict.finding];
   const shown = await openFile(made.file, { address: `#operations?op=${operation}&table=lanes` });
   const lane = (await shown.cells('Ranks of the operation')).find((cells) => named(cells[0]) === 'rank 5');
-  assert.equal(lane[2], 'not called');
+  assert.ok(lane.includes('not called'));
   await shown.close();
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bus bandwidth against size, of what moved once all had arrived; the links' ceiling, and the operations at the slow end.
-import { axis, chart, legend, tooltip } from '../charts';
+import { axis, chart, legend, tooltip, type Chart } from '../charts';
 import { isMissing, type BandwidthPage, type Rate, type Report } from '../data';
 import { facts as hintFacts, h, type Child } from '../dom';
 import { bytes, count, digits, duration, name, percent, plural, rate } from '../format';
@@ -58,7 +58,7 @@ function middle(row: Rate): number {
   return Math.max(1, Math.sqrt(Math.max(1, row.size_from_bytes) * Math.max(1, row.size_to_bytes)));
 }
 
-function plot(view: View, all: readonly Series[]): { element: HTMLElement; draw: () => void } {
+function plot(view: View, all: readonly Series[]): Chart {
   const { report } = view;
   const colours = seriesColours();
   const drawable = (row: Rate): boolean => row.busbw_gbps !== null && row.busbw_gbps > 0;
@@ -132,16 +132,16 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
       { title: 'Communicator', value: (row) => commName(report, row.comm) },
       { title: 'Ranks', numeric: true, value: (row) => row.ranks, show: (row) => count(row.ranks) },
       { title: 'Hosts', numeric: true, value: (row) => row.hosts, show: (row) => count(row.hosts) },
-      { title: 'Size', numeric: true, value: (row) => row.size_from_bytes, show: (row) => sizeText(row) },
+      { title: 'Size', numeric: true, unit: 'B', value: (row) => row.size_from_bytes, show: (row) => sizeText(row) },
       { title: 'Algorithm', value: (row) => [row.algo, row.proto].filter((part) => part !== null).map((part) => name(part)).join(' ') || '–' },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
-      { title: 'algbw', numeric: true, value: (row) => row.algbw_gbps, show: (row) => rate(row.algbw_gbps) },
-      { title: 'busbw', numeric: true, value: (row) => row.busbw_gbps, show: (row) => h('strong', {}, rate(row.busbw_gbps)) },
-      { title: 'Middle half', numeric: true, value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
+      { title: 'algbw', numeric: true, unit: 'GB/s', value: (row) => row.algbw_gbps, show: (row) => rate(row.algbw_gbps) },
+      { title: 'busbw', numeric: true, unit: 'GB/s', value: (row) => row.busbw_gbps, show: (row) => h('strong', {}, rate(row.busbw_gbps)) },
+      { title: 'Middle half', numeric: true, unit: 'GB/s', value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
       { title: 'of best', numeric: true, value: (row) => row.of_best, show: (row) => percent(row.of_best) },
       { title: 'of ceiling', numeric: true, value: (row) => row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps, show: (row) => percent(row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps) },
       { title: 'Uncertain', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row) => row.uncertain, show: (row) => count(row.uncertain) },
-      { title: 'Slowest', numeric: true, value: (row) => row.slowest?.busbw_gbps ?? null, show: (row) => row.slowest === null ? '–' : row.slowest.operation === null ? rate(row.slowest.busbw_gbps) : link(rate(row.slowest.busbw_gbps), 'operations', { op: row.slowest.operation }) },
+      { title: 'Slowest', numeric: true, unit: 'GB/s', value: (row) => row.slowest?.busbw_gbps ?? null, show: (row) => row.slowest === null ? '–' : row.slowest.operation === null ? rate(row.slowest.busbw_gbps) : link(rate(row.slowest.busbw_gbps), 'operations', { op: row.slowest.operation }) },
     ],
   });
 }
@@ -155,9 +155,9 @@ function fitsPanel(view: View, page: BandwidthPage): Child {
       { title: 'Operation', value: (row) => row.func, show: (row) => name(row.func) },
       { title: 'Communicator', value: (row) => commName(report, row.comm) },
       { title: 'Sizes', numeric: true, value: (row) => row.sizes, show: (row) => count(row.sizes) },
-      { title: 'α (latency)', numeric: true, value: (row) => row.alpha_ns, show: (row) => `${duration(row.alpha_ns)}${row.alpha_error_ns === null ? '' : ` ± ${duration(row.alpha_error_ns)}`}` },
-      { title: 'β (bandwidth)', numeric: true, value: (row) => row.beta_gbps, show: (row) => rate(row.beta_gbps) },
-      { title: 'Range', numeric: true, value: (row) => row.beta_low_gbps, show: (row) => `${rate(row.beta_low_gbps)} – ${row.beta_high_gbps === null ? 'unbounded' : rate(row.beta_high_gbps)}` },
+      { title: 'α (latency)', numeric: true, unit: 'ns', value: (row) => row.alpha_ns, show: (row) => `${duration(row.alpha_ns)}${row.alpha_error_ns === null ? '' : ` ± ${duration(row.alpha_error_ns)}`}` },
+      { title: 'β (bandwidth)', numeric: true, unit: 'GB/s', value: (row) => row.beta_gbps, show: (row) => rate(row.beta_gbps) },
+      { title: 'Range', numeric: true, unit: 'GB/s', value: (row) => row.beta_low_gbps, show: (row) => `${rate(row.beta_low_gbps)} – ${row.beta_high_gbps === null ? 'unbounded' : rate(row.beta_high_gbps)}` },
     ],
   }));
 }
@@ -183,6 +183,7 @@ function draw(view: View): Child[] {
         select(view, 'comm', 'Communicator', [['', 'all'], ...comms.map((position) => [String(position), commName(report, position)] as const)], comm === undefined ? '' : String(comm)),
       ],
       any ? drawn.element : h('p', { class: 'quiet' }, 'None of these has a bandwidth: their times are not above their uncertainty, or they move no bytes.'),
+      any ? drawn.image : null,
       () => ratesTable(view, rates),
       [
         series.length > MOST_SERIES ? `The ${MOST_SERIES} series with the most moving time of ${count(series.length)}; choose an operation or communicator for others. ` : null,

@@ -77,7 +77,7 @@ function rowsOf(view: View, page: ComparisonPage): HTMLElement {
       { title: 'Drawn', hint: `the interval against no change (the line); the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
       { title: 'A', numeric: true, value: (row) => row.a_gbps ?? row.a_ns, show: (row) => typical(row, row.a_gbps, row.a_ns) },
       { title: 'B', numeric: true, value: (row) => row.b_gbps ?? row.b_ns, show: (row) => typical(row, row.b_gbps, row.b_ns) },
-      { title: 'Adds', hint: 'to a step of a rank; negative: saved', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
+      { title: 'Adds', hint: 'to a step of a rank; negative: saved', numeric: true, unit: 'ns', value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
       { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)}/${count(row.steps_b)}` },
       ...(rows.some((row) => row.reason !== null) ? [{ title: 'Notes', value: (row: ComparedRow) => row.reason, show: (row: ComparedRow) => name(row.reason, 160) }] : []),
     ],

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
-import { canvas, fit, labelWidth, markedLabel, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, hatch, labelWidth, markedLabel, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, percent, plural } from '../format';
 import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
+import { stallOf, type Stall } from './stall';
 import { change, choices, command, facts, figure, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
@@ -21,8 +22,12 @@ const HEAD = 26;
 // Room for a label that is higher than its row.
 const EDGE = 6;
 const WIDEST_LABEL = 150;
+const RIGHT = 6;
+// Where ranks hang: how wide what comes after the last arrival is, on a scale of its own, and the break before it.
+const WIDEST_STALL = 120;
+const BREAK = 8;
 // Above 0.5, so that noise stays pale beside a fault; below 1, so that a small fault is seen beside a large one.
-const CURVE = 0.65;
+export const CURVE = 0.65;
 // A run whose lateness stays below this is pale throughout: noise should not look like a fault.
 const SMALLEST_FULL_NS = 1e6;
 
@@ -32,19 +37,19 @@ function isNamed(row: LatenessRow, named: ReadonlySet<number>): boolean {
 }
 
 /** The list that a cell is drawn from. Of a group it is its worst member, as one late rank among hundreds is what is looked for. */
-function valuesOf(row: LatenessRow, measure: Measure): (number | null)[] {
+export function valuesOf(row: LatenessRow, measure: Measure): (number | null)[] {
   if (measure === 'late') return row.late_max_ns ?? row.late_ns;
   if (measure === 'waiting') return row.waiting_max_ns ?? row.waiting_ns;
   return row.blamed_ns;
 }
 
-function largest(page: LatenessPage, measure: Measure): number {
+export function largest(page: LatenessPage, measure: Measure): number {
   let most = 0;
   for (const row of page.rows) for (const value of valuesOf(row, measure)) if (value !== null && value > most) most = value;
   return most;
 }
 
-function legend(full: number): HTMLElement {
+function legend(full: number, stall: Stall | null): HTMLElement {
   const parts = [0, 0.25, 0.5, 0.75, 1];
   return h('div', { class: 'ramp', 'aria-hidden': 'true' },
     h('span', { class: 'swatch none' }), h('span', {}, 'nothing compared'),
@@ -52,7 +57,8 @@ function legend(full: number): HTMLElement {
       const swatch = h('span', { class: 'swatch' });
       swatch.style.background = css(heat(part));
       return [swatch, h('span', {}, part === 0 ? '0' : duration(full * part ** (1 / CURVE)))];
-    }));
+    }),
+    stall ? [h('span', { class: 'swatch waiting' }), h('span', {}, 'still waiting')] : null);
 }
 
 interface Cell { row: number; column: number }
@@ -107,12 +113,76 @@ function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: n
   return chosen;
 }
 
-function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, named: ReadonlySet<number>, left: number, frame: Frame): void {
+/** Columns from the first to before the second. */
+interface Window { from: number; to: number }
+
+function windowOf(view: View, page: LatenessPage): Window {
+  const match = /^(\d{1,5})~(\d{1,5})$/.exec(view.state.values['span'] ?? '');
+  const window = match ? { from: Number(match[1]), to: Math.min(page.columns.count, Number(match[2])) } : null;
+  return window && window.from < window.to ? window : { from: 0, to: page.columns.count };
+}
+
+interface Scene {
+  report: Report;
+  page: LatenessPage;
+  rows: readonly number[];
+  measure: Measure;
+  full: number;
+  rowHeight: number;
+  selected: Cell | null;
+  marked: ReadonlySet<number>;
+  named: ReadonlySet<number>;
+  left: number;
+  window: Window;
+  /** Shown where the end of the run is. */
+  stall: Stall | null;
+}
+
+/** How wide the part is that the wait has. */
+function stallWidth(width: number): number {
+  return Math.min(WIDEST_STALL, Math.round(width * 0.28));
+}
+
+/** Where the columns end. */
+function rightOf(width: number, stall: Stall | null): number {
+  return width - RIGHT - (stall ? stallWidth(width) + BREAK : 0);
+}
+
+/** Whether a row, of a rank or of a host, has one of these. */
+function holds(report: Report, row: LatenessRow, who: ReadonlySet<number>): boolean {
+  if (row.who !== null) return who.has(row.who);
+  return [...who].some((one) => isOfHost(row.label, report.hosts[report.who.host[one] ?? -1]?.name ?? ''));
+}
+
+/** After the last arrival: who has waited since then, and who has not come. */
+function drawStall(scene: Scene, stall: Stall, frame: Frame, bottom: number): void {
+  const { g, width, top } = frame;
+  const [from, to] = [width - RIGHT - stallWidth(width), width - RIGHT];
+  const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
+  scene.rows.forEach((position, line) => {
+    const y = HEAD + EDGE + line * scene.rowHeight - top;
+    const row = scene.page.rows[position];
+    if (!row || y + scene.rowHeight < HEAD || y > bottom) return;
+    const absent = holds(scene.report, row, stall.absent);
+    if (!absent && !holds(scene.report, row, stall.waiting)) return;
+    g.fillStyle = absent ? colour('named') : waiting;
+    g.fillRect(from, y, to - from, scene.rowHeight - (scene.rowHeight >= 10 ? 1 : 0));
+    if (absent && scene.rowHeight >= 12) {
+      g.textAlign = 'center';
+      g.font = '600 11px system-ui, sans-serif';
+      g.fillStyle = colour('critical');
+      g.fillText(fit(g, 'has not called it', to - from), (from + to) / 2, y + scene.rowHeight / 2);
+    }
+  });
+}
+
+function drawHeat(scene: Scene, frame: Frame): void {
+  const { page, rows, measure, full, rowHeight, selected, marked, named, left, window, stall } = scene;
   const { g, width, height, top } = frame;
-  const columns = page.columns.count;
-  const right = width - 6;
+  const columns = window.to - window.from;
+  const right = rightOf(width, stall);
   const span = right - left;
-  const begin = page.columns.begin_ns;
+  const begin = page.columns.begin_ns + window.from * page.columns.width_ns;
   const length = columns * page.columns.width_ns;
   const bottom = Math.min(height, HEAD + 2 * EDGE + rows.length * rowHeight - top);
   g.strokeStyle = colour('line');
@@ -131,7 +201,7 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
     const values = valuesOf(row, measure);
     const gap = rowHeight >= 10 ? 1 : 0;
     for (let column = 0; column < columns; column += 1) {
-      const value = values[column];
+      const value = values[window.from + column];
       if (value === null || value === undefined) continue;
       g.fillStyle = css(heat((Math.max(0, value) / full) ** CURVE));
       const x = left + (column / columns) * span;
@@ -150,22 +220,30 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
       g.lineWidth = 2;
       g.strokeRect(left - 2, y - 1, span + 3, rowHeight + 1);
     }
-    if (selected?.row === position) {
-      const x = left + (selected.column / columns) * span;
+    if (selected?.row === position && selected.column >= window.from && selected.column < window.to) {
+      const x = left + ((selected.column - window.from) / columns) * span;
       g.strokeStyle = colour('ink');
       g.lineWidth = 2;
       g.strokeRect(x - 2, y - 2, Math.max(3, span / columns) + 4, rowHeight + 3);
     }
   });
+  if (stall) drawStall(scene, stall, frame, bottom);
   g.restore();
   g.clearRect(0, 0, width, HEAD);
   g.font = '11px system-ui, sans-serif';
   timeAxis(g, begin, begin + length, left, right, HEAD - 4, HEAD);
+  if (stall) {
+    g.font = '600 11px system-ui, sans-serif';
+    g.textAlign = 'right';
+    g.fillStyle = colour('critical');
+    g.fillText(`// ${duration(stall.length_ns)} until now`, width - RIGHT, HEAD - 13);
+  }
   if (page.marks.length > 1 && page.marks.length * 5 < span) {
     g.strokeStyle = colour('ink');
     g.globalAlpha = 0.55;
     g.lineWidth = 1;
     for (const mark of page.marks) {
+      if (mark.at_ns < begin || mark.at_ns > begin + length) continue;
       const x = Math.round(left + ((mark.at_ns - begin) / length) * span) + 0.5;
       g.beginPath();
       g.moveTo(x, HEAD - 5);
@@ -191,9 +269,9 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
     columns: [
       { title: 'Operation', value: (at) => read(drill.op_index, at), show: (at) => operationText(report, read(drill.comm, at), read(drill.op_index, at)) },
       { title: 'Rank', value: (at) => read(drill.who, at), show: (at) => whoName(report, read(drill.who, at)) },
-      { title: 'Late', numeric: true, value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
-      { title: 'Waited', numeric: true, value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
-      { title: 'Arrived at', numeric: true, value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
+      { title: 'Late', numeric: true, unit: 'ns', value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
+      { title: 'Waited', numeric: true, unit: 'ns', value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
+      { title: 'Arrived at', numeric: true, unit: 'ns', value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
       { title: '', value: (at) => read(drill.operation, at), show: (at) => {
         const operation = read(drill.operation, at);
         const shown = showCommand(report, read(drill.comm, at), read(drill.op_index, at));
@@ -233,14 +311,14 @@ function totals(view: View, page: LatenessPage): HTMLElement {
     onPick: (row) => go(addressOf('lateness', { ...view.state.values, row: page.rows.indexOf(row), rank: row.who, cell: null })),
     columns: [
       { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, name(row.label)] },
-      { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
+      { title: 'Ranks', value: (row) => (row.who === null ? row.ranks : null), show: (row) => (row.who === null ? name(row.ranks, 24) : '') },
       { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
-      { title: 'Own lateness', hint: 'The part of its lateness that its own time explains', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
+      { title: 'Own lateness', hint: 'The part of its lateness that its own time explains', numeric: true, unit: 'ns', value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
       { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => shareOfRun(report, row.total.blamed_ns) },
-      { title: 'Late p50', numeric: true, value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
-      { title: 'Late p99', numeric: true, value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
-      { title: 'Waiting', numeric: true, value: (row) => row.total.waiting_ns, show: (row) => duration(row.total.waiting_ns) },
-      { title: 'Moving', numeric: true, value: (row) => row.total.moving_ns, show: (row) => duration(row.total.moving_ns) },
+      { title: 'Late p50', numeric: true, unit: 'ns', value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
+      { title: 'Late p99', numeric: true, unit: 'ns', value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
+      { title: 'Waiting', numeric: true, unit: 'ns', value: (row) => row.total.waiting_ns, show: (row) => duration(row.total.waiting_ns) },
+      { title: 'Moving', numeric: true, unit: 'ns', value: (row) => row.total.moving_ns, show: (row) => duration(row.total.moving_ns) },
     ],
   });
 }
@@ -279,41 +357,60 @@ function draw(view: View): Child[] {
   const selected = cellOf(view, page);
   const marked = markedRows(report, view, page);
   const columns = page.columns.count;
+  const window = windowOf(view, page);
+  const zoomed = window.to - window.from < columns;
+  const stall = window.to === columns ? stallOf(report) : null;
   const groups = page.rows.some((row) => row.who === null);
 
   const named = accused(report);
   const left = labelWidth(page.rows.map((row) => markedLabel(row.label, true, row.aligned)), WIDEST_LABEL);
   const at = (x: number, y: number): Cell | null => {
     const line = Math.floor((y - HEAD - EDGE + surface.element.scrollTop) / rowHeight);
-    const column = Math.floor(((x - left) / (surface.width() - 6 - left)) * columns);
+    const column = columnAt(x);
     const row = rows[line];
-    return y < HEAD || row === undefined || column < 0 || column >= columns ? null : { row, column };
+    return y < HEAD || row === undefined || column < window.from || column >= window.to ? null : { row, column };
   };
+  const columnAt = (x: number): number => window.from + Math.floor(((x - left) / (rightOf(surface.width(), stall) - left)) * (window.to - window.from));
+  const isStalled = (x: number): boolean => stall !== null && x >= surface.width() - RIGHT - stallWidth(surface.width());
   const pick = (cell: Cell): void => change(view, { cell: `${cell.row}.${cell.column}` });
   const surface = canvas({
-    label: `Heat map of ${plural(page.rows.length, 'row')} over ${plural(columns, 'column')} of time: ${SAYS[measure]}. Arrow keys move over cells; the same numbers are in the table.`,
+    label: `Heat map of ${plural(page.rows.length, 'row')} over ${plural(columns, 'column')} of time: ${SAYS[measure]}. Arrow keys move over cells, plus and minus zoom; the same numbers are in the table.`,
     contentHeight: HEAD + 2 * EDGE + rows.length * rowHeight,
     maxHeight: 580,
     printing: view.printing,
     focusKey: 'heat',
-    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, named, left, frame),
+    draw: (frame) => drawHeat({ report, page, rows, measure, full, rowHeight, selected, marked, named, left, window, stall }, frame),
     onMove: (x, y, event) => {
       const cell = at(x, y);
       const row = cell ? page.rows[cell.row] : undefined;
-      if (!cell || !row) hideTip();
+      if (stall && isStalled(x)) showTip(event.clientX, event.clientY, h('strong', {}, name(stall.title, 120)), h('em', {}, `waited for ${duration(stall.length_ns)}, until the record ends; click for its waterfall`));
+      else if (!cell || !row) hideTip();
       else showTip(event.clientX, event.clientY, hintFacts(...hint(page, row, cell.column)), h('em', {}, 'Click for its worst operations'));
     },
     onPick: (x, y) => {
       const cell = at(x, y);
-      if (cell) pick(cell);
+      if (stall && isStalled(x)) go(addressOf('operations', { op: stall.operation }));
+      else if (cell) pick(cell);
+    },
+    onDrag: (fromX, toX) => {
+      const [from, to] = [Math.max(window.from, columnAt(fromX)), Math.min(window.to, columnAt(toX) + 1)];
+      if (from < to) change(view, { span: `${from}~${to}` });
     },
     onKey: (event) => {
+      const factor = event.key === '+' || event.key === '=' ? 0.5 : event.key === '-' ? 2 : 0;
+      if (factor > 0) {
+        const middle = selected ? selected.column + 0.5 : (window.from + window.to) / 2;
+        const half = Math.max(1, ((window.to - window.from) / 2) * factor);
+        const [from, to] = [Math.max(0, Math.floor(middle - half)), Math.min(columns, Math.ceil(middle + half))];
+        change(view, { span: to - from < columns ? `${from}~${to}` : null });
+        return true;
+      }
       const step: Record<string, [number, number]> = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
       const by = step[event.key];
       if (!by) return false;
       const line = selected ? rows.indexOf(selected.row) : 0;
       const next = selected ? Math.min(rows.length - 1, Math.max(0, line + by[0])) : 0;
-      const column = selected ? Math.min(columns - 1, Math.max(0, selected.column + by[1])) : 0;
+      const column = selected ? Math.min(window.to - 1, Math.max(window.from, selected.column + by[1])) : window.from;
       const row = rows[next];
       if (row === undefined) return false;
       pick({ row, column });
@@ -337,12 +434,16 @@ function draw(view: View): Child[] {
       [
         choices(view, 'measure', 'Show', MEASURES, measure),
         choices(view, 'order', 'Order', [['rank', 'By rank'], ['worst', 'Worst first']], order),
+        zoomed ? h('button', { type: 'button', 'data-focus': 'span', onclick: () => change(view, { span: null }) }, 'Whole run') : null,
         many ? choices(view, 'fit', 'Rows', [['all', 'All in view'], ['rows', 'Readable']], readable ? 'rows' : 'all') : null,
       ],
-      [surface.element, legend(full)],
+      [surface.element, legend(full, stall)],
+      surface.image,
       () => totals(view, page),
       [
         `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
+        view.printing ? null : ' Drag over the map to zoom, + and − too.',
+        stall ? ` Beyond the last arrival, on a scale of its own: who waits in ${name(stall.title.charAt(0).toLowerCase() + stall.title.slice(1), 120)}, for ${duration(stall.length_ns)} until the record ends.` : null,
         page.marks.length > 1 ? ` Ticks on the upper edge mark the start of ${count(page.marks.length)} steps.` : null,
         groups ? ' A row of many ranks shows its worst rank; for own lateness, its median one.' : null,
         page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks named by a finding.' : null,
@@ -354,4 +455,4 @@ function draw(view: View): Child[] {
   ];
 }
 
-export const lateness: Page = { id: 'lateness', title: 'Ranks × time', details: ['cell', 'row', 'rank'], draw };
+export const lateness: Page = { id: 'lateness', title: 'Ranks × time', details: ['cell', 'row', 'rank', 'span'], draw };

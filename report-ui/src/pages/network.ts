@@ -141,7 +141,7 @@ function worst(page: NetworkPage, pairs: readonly Pair[], measure: Measure): HTM
 
 function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTMLElement {
   const { report } = view;
-  const time = (title: string, read: (pair: Pair) => number | null) => ({ title, numeric: true, value: read, show: (pair: Pair) => duration(read(pair)) });
+  const time = (title: string, read: (pair: Pair) => number | null) => ({ title, numeric: true, unit: 'ns', value: read, show: (pair: Pair) => duration(read(pair)) });
   return table<Pair>({
     label: 'Pairs', printing: view.printing, filter: true, rows: pairs, sort: { column: 5, down: false },
     columns: [
@@ -149,8 +149,8 @@ function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTML
       { title: 'To', value: (row) => labelOf(page, row.target) },
       { title: 'Communicator', value: (row) => (row.comm === null ? 'several' : commName(report, row.comm)) },
       { title: 'Transfers', numeric: true, value: (row) => row.transfers, show: (row) => count(row.transfers) },
-      { title: 'Moved', numeric: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
-      { title: 'Rate', hint: 'while transfers were under way, per channel', numeric: true, value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
+      { title: 'Moved', numeric: true, unit: 'B', value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
+      { title: 'Rate', hint: 'while transfers were under way, per channel', numeric: true, unit: 'GB/s', value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
       time('Wait for GPU', (row) => row.gpu_wait_ns), time('Wait for peer', (row) => row.peer_wait_ns), time('Sending', (row) => row.send_wait_ns), time('p50', (row) => row.sending_p50_ns),
       time('p99', (row) => row.sending_p99_ns), time('Receiving', (row) => row.receive_wait_ns), time('Flush', (row) => row.flush_wait_ns),
       { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },
@@ -173,7 +173,8 @@ function draw(view: View): Child[] {
   for (const pair of pairs) full = Math.max(full, measure.read(pair) ?? 0);
   full = full || 1;
   const size = Math.max(1, page.axis.length);
-  const cell = Math.min(30, Math.max(view.printing ? 3 : 4, Math.floor((view.printing ? 420 : 520) / size)));
+  const room = view.printing ? 420 : Math.min(520, window.innerWidth - LEFT - 90);
+  const cell = Math.min(30, Math.max(view.printing ? 3 : 4, Math.floor(room / size)));
   const pick = numberOf(view.state, 'pair');
   const chosen = pick === null ? undefined : page.pairs[pick];
   const selected = chosen ? pairs.find((pair) => pair.source === chosen.source && pair.target === chosen.target) ?? null : null;
@@ -223,6 +224,7 @@ function draw(view: View): Child[] {
         comms.length > 1 ? select(view, 'comm', 'Communicator', [['', 'all'], ...comms.map((position) => [String(position), commName(report, position)] as const)], comm === null ? '' : String(comm)) : null,
       ],
       [h('div', { class: 'beside' }, surface.element, worst(page, pairs, measure)), legend(measure, full)],
+      surface.image,
       () => pairsTable(view, page, rows),
       'Waits are sums over transfers. The rate is bytes over the time in which the sender had transfers under way, per channel; waiting for the GPU or the peer is excluded.'),
     detail,

@@ -261,7 +261,7 @@ function lanesTable(view: View, operation: Operation, picked: number | null): HT
   const named = accused(view.report);
   const lanes = operation.ranks.comm_rank.map((_, index) => of(operation.ranks, index, named));
   const column = (title: string, read: (lane: Lane) => number | null) => ({
-    title, numeric: true, value: read, show: (lane: Lane) => duration(read(lane)),
+    title, numeric: true, unit: 'ns', value: read, show: (lane: Lane) => duration(read(lane)),
   });
   return table<Lane>({
     label: 'Ranks of the operation', printing: view.printing, filter: true, rows: lanes, height: 460,
@@ -286,11 +286,11 @@ function listTable(view: View, list: readonly Operation[], current: number): HTM
     columns: [
       { title: 'Operation', value: (row) => row.title, show: (row) => name(row.title, 70) },
       { title: 'Why shown', value: (row) => row.why.map((why) => WHY[why] ?? why).join(', ') },
-      { title: 'Waiting, all ranks', numeric: true, value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
-      { title: 'Length', numeric: true, value: (row) => row.length_ns, show: (row) => duration(row.length_ns) },
-      { title: 'Size', numeric: true, value: (row) => row.size_bytes, show: (row) => bytes(row.size_bytes) },
+      { title: 'Waiting, all ranks', numeric: true, unit: 'ns', value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
+      { title: 'Length', numeric: true, unit: 'ns', value: (row) => row.length_ns, show: (row) => duration(row.length_ns) },
+      { title: 'Size', numeric: true, unit: 'B', value: (row) => row.size_bytes, show: (row) => bytes(row.size_bytes) },
       { title: 'Called by', numeric: true, value: (row) => row.called, show: (row) => count(row.called) },
-      { title: 'Start', hint: 'since the start of the run', numeric: true, value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
+      { title: 'Start', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
     ],
   });
 }
@@ -400,7 +400,7 @@ function draw(view: View): Child[] {
         ['Channels', count(operation.channels)],
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
-        ['Length', operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
+        ['Length', operation.open ? 'has not ended' : operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
         ['Waiting, all ranks', operation.open ? 'still waiting' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', operation.open ? 'not all have arrived' : arrived === null ? '–' : whoChip(report, arrived)],
@@ -413,6 +413,7 @@ function draw(view: View): Child[] {
         kind === 'own' ? h('span', { class: 'quiet' }, `${duration(window.to - window.from)} shown`) : null,
       ],
       [surface.element, key()],
+      surface.image,
       () => lanesTable(view, operation, rank),
       [
         'Times count from the first call.', operation.ranks.aligned.includes(0) ? ' * clock not aligned: times count from that host’s own first call.' : null, view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',

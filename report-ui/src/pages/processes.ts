@@ -13,9 +13,15 @@ function argvText(argv: ProcessRow['argv']): string {
   return argv === null ? '–' : name(Array.isArray(argv) ? argv.slice(0, 64).join(' ') : argv, 120);
 }
 
-function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
+/** What all have in common is said once, above, and has no column. */
+const SHARED: readonly (readonly [string, (row: ProcessRow) => string | null])[] = [
+  ['Model', (row) => row.gpu_model], ['NCCL', (row) => row.nccl], ['Mode', (row) => row.mode], ['Command', (row) => (row.argv === null ? null : argvText(row.argv))],
+];
+
+function processRows(view: View, rows: readonly ProcessRow[]): Child {
   const { report } = view;
-  return table<ProcessRow>({
+  const shared = SHARED.filter(([, read]) => rows.length > 1 && rows.every((row) => read(row) !== null && read(row) === read(rows[0] as ProcessRow)));
+  return [shared.length > 0 ? facts(shared.map(([title, read]) => [title, name(read(rows[0] as ProcessRow), 120)])) : null, table<ProcessRow>({
     label: 'Processes', printing: view.printing, filter: true, rows, height: 460,
     columns: [
       { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, whoChip(report, row.who)] },
@@ -27,15 +33,12 @@ function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
       { title: 'Current operation', value: (row) => row.open, show: (row) => name(row.open, 80) },
-      { title: 'Last record', hint: 'since the start of the run', numeric: true, value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
-      { title: 'Heartbeat', hint: 'since the start of the run', numeric: true, value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
-      { title: 'Model', value: (row) => row.gpu_model, show: (row) => name(row.gpu_model, 32) },
+      { title: 'Last record', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
+      { title: 'Heartbeat', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
       { title: 'PCI', value: (row) => row.pci, show: (row) => name(row.pci, 20) },
-      { title: 'NCCL', value: (row) => row.nccl, show: (row) => name(row.nccl, 16) },
-      { title: 'Mode', value: (row) => row.mode, show: (row) => name(row.mode, 24) },
-      { title: 'Command', value: (row) => argvText(row.argv) },
+      ...SHARED.filter((entry) => !shared.includes(entry)).map(([title, read]) => ({ title, narrow: true, value: read, show: (row: ProcessRow) => name(read(row), 120) })),
     ],
-  });
+  })];
 }
 
 function lossRows(view: View, rows: readonly LossRow[]): HTMLElement {
@@ -61,8 +64,8 @@ function hostRows(view: View): HTMLElement {
       { title: 'Host', value: (row) => row.name, show: (row) => [hostChip(report, report.hosts.indexOf(row)), row.reference ? h('span', { class: 'quiet' }, ' reference') : null] },
       { title: 'Processes', numeric: true, value: (row) => row.who.length, show: (row) => count(row.who.length) },
       { title: 'Clock', value: (row) => (row.aligned ? 'aligned' : 'not aligned'), show: (row) => (row.aligned ? 'aligned' : h('strong', {}, 'not aligned')) },
-      { title: 'Offset', hint: 'host’s clock minus the reference host’s, at the last record', numeric: true, value: (row) => row.offset_ns, show: (row) => (row.reference ? '0 s' : duration(row.offset_ns)) },
-      { title: '±', numeric: true, value: (row) => row.half_width_ns, show: (row) => duration(row.half_width_ns) },
+      { title: 'Offset', hint: 'host’s clock minus the reference host’s, at the last record', numeric: true, unit: 'ns', value: (row) => row.offset_ns, show: (row) => (row.reference ? '0 s' : duration(row.offset_ns)) },
+      { title: '±', numeric: true, unit: 'ns', value: (row) => row.half_width_ns, show: (row) => duration(row.half_width_ns) },
       { title: 'Contradictions', numeric: true, value: (row) => row.contradictions, show: (row) => count(row.contradictions) },
     ],
   });
@@ -79,9 +82,9 @@ function commRows(view: View, report: Report): HTMLElement {
       { title: 'Hosts', numeric: true, value: (row) => row.nodes, show: (row) => count(row.nodes) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Matched', numeric: true, value: (row) => row.matched, show: (row) => count(row.matched) },
-      { title: 'Waiting', hint: 'sum over ranks', numeric: true, value: (row) => row.waiting_ns, show: (row) => duration(row.waiting_ns) },
-      { title: 'Moving', hint: 'sum over ranks', numeric: true, value: (row) => row.moving_ns, show: (row) => duration(row.moving_ns) },
-      { title: 'Own lateness', numeric: true, value: (row) => row.blamed_ns, show: (row) => duration(row.blamed_ns) },
+      { title: 'Waiting', hint: 'sum over ranks', numeric: true, unit: 'ns', value: (row) => row.waiting_ns, show: (row) => duration(row.waiting_ns) },
+      { title: 'Moving', hint: 'sum over ranks', numeric: true, unit: 'ns', value: (row) => row.moving_ns, show: (row) => duration(row.moving_ns) },
+      { title: 'Own lateness', numeric: true, unit: 'ns', value: (row) => row.blamed_ns, show: (row) => duration(row.blamed_ns) },
     ],
   });
 }

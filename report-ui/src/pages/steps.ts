@@ -77,9 +77,9 @@ function stepsTable(view: View, page: StepsPage): HTMLElement {
     label: 'Steps', printing: view.printing, rows: list.number.map((_, at) => at), filter: true,
     columns: [
       { title: 'Step', numeric: true, value: (at) => list.number[at] ?? null, show: (at) => stepText(list.number[at] ?? 0, list.steps[at] ?? 1) },
-      { title: 'Start', numeric: true, value: (at) => list.begin_ns[at] ?? null, show: (at) => duration(list.begin_ns[at]) },
-      { title: 'Length', numeric: true, value: (at) => list.length_ns[at] ?? null, show: (at) => duration(list.length_ns[at]) },
-      { title: 'Waiting for the slowest rank', numeric: true, value: (at) => list.lost_ns[at] ?? null, show: (at) => duration(list.lost_ns[at]) },
+      { title: 'Start', numeric: true, unit: 'ns', value: (at) => list.begin_ns[at] ?? null, show: (at) => duration(list.begin_ns[at]) },
+      { title: 'Length', numeric: true, unit: 'ns', value: (at) => list.length_ns[at] ?? null, show: (at) => duration(list.length_ns[at]) },
+      { title: 'Waiting for the slowest rank', numeric: true, unit: 'ns', value: (at) => list.lost_ns[at] ?? null, show: (at) => duration(list.lost_ns[at]) },
       { title: 'Worst rank', value: (at) => list.worst[at] ?? null, show: (at) => worst(report, list.worst[at] ?? null) },
     ],
   });
@@ -132,7 +132,7 @@ function lengths(view: View, page: StepsPage) {
 }
 
 function averages(view: View, rows: readonly SplitAverage[]): HTMLElement {
-  const time = (title: string, read: (row: SplitAverage) => number | null) => ({ title, numeric: true, value: read, show: (row: SplitAverage) => duration(read(row)) });
+  const time = (title: string, read: (row: SplitAverage) => number | null) => ({ title, numeric: true, unit: 'ns', value: read, show: (row: SplitAverage) => duration(read(row)) });
   return table<SplitAverage>({
     label: 'Average step of each rank', printing: view.printing, filter: true, rows,
     columns: [
@@ -159,10 +159,10 @@ function split(view: View, page: StepsPage): Child[] {
     const text = (at: number): string => ((entries.number[at] ?? 0) < 0 ? 'all of its time' : stepText(entries.number[at] ?? 0, entries.steps[at] ?? 1));
     const drawn = stacked(view, `Parts of ${plural(bars.length, 'step')} of ${name(row.label)}; the same numbers are in the table`, all.map(text), bars, (at) => `${name(row.label)}, step ${text(at)}`, 'step', 320);
     if (bars.length > 0 && view.state.values['table'] !== 'split') view.later(drawn.draw);
-    const time = (title: string, read: (parts: Parts) => number | null) => ({ title, numeric: true, value: (at: number) => read(bars[at] as Parts), show: (at: number) => duration(read(bars[at] as Parts)) });
+    const time = (title: string, read: (parts: Parts) => number | null) => ({ title, numeric: true, unit: 'ns', value: (at: number) => read(bars[at] as Parts), show: (at: number) => duration(read(bars[at] as Parts)) });
     out.push(figure(view, 'split', `What the steps of ${name(row.label)} consist of`,
       rows.length > 1 ? select(view, 'row', 'Rank', rows.map((entry, at) => [String(at), name(entry.label)] as const), String(position)) : null,
-      drawn.element,
+      drawn.element, drawn.image,
       () => table<number>({
         label: 'Parts of steps', printing: view.printing, rows: all,
         columns: [{ title: 'Step', numeric: true, value: (at) => entries.number[at] ?? null, show: text }, time('Length', (parts) => parts.length), time('Computing', (parts) => parts.computing), time('Hidden', (parts) => parts.hidden),
@@ -175,7 +175,7 @@ function split(view: View, page: StepsPage): Child[] {
     const drawn = stacked(view, `Average step of ${plural(average.length, 'rank')}; the same numbers are in the table`, average.map((entry) => String(view.report.who.rank[entry.who] ?? entry.who)), bars,
       (at) => whoName(view.report, average[at]?.who ?? null), 'rank', 300, (at) => change(view, { rank: average[at]?.who ?? null, row: null }));
     if (view.state.values['table'] !== 'average') view.later(drawn.draw);
-    out.push(figure(view, 'average', 'Average step of each rank', null, drawn.element, () => averages(view, average), 'Click a rank for its steps.'));
+    out.push(figure(view, 'average', 'Average step of each rank', null, drawn.element, drawn.image, () => averages(view, average), 'Click a rank for its steps.'));
   }
   return out;
 }
@@ -197,7 +197,7 @@ function draw(view: View): Child[] {
   if (view.state.values['table'] !== 'steps') view.later(drawn.draw);
   return [
     split(view, page),
-    figure(view, 'steps', 'Steps', null, drawn.element, () => stepsTable(view, page),
+    figure(view, 'steps', 'Steps', null, drawn.element, drawn.image, () => stepsTable(view, page),
       [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Waiting: what the other ranks waited for the slowest rank of the step. Click a step to see that rank.`, page.list.length_ns.includes(null) ? ' The end of the last step is unknown, so it has no length.' : null, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
     panel('By step', stepsTable(view, page)),
     notes(page.notes),

@@ -15,6 +15,8 @@ const WIDTH = 1040;
 const PAD = 10;
 const TITLE = 20;
 const FEW_HOSTS = 4;
+// Of more hosts than these only those that matter are drawn at first.
+const FOLDED_ABOVE = 16;
 
 /** Hosts as boxes, and in each its GPUs in rows of up to eight. Few hosts stand one below the other, with room for the arcs between their GPUs. */
 function plan(page: TopologyPage): Plan {
@@ -114,7 +116,7 @@ function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
   return pairs;
 }
 
-function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null): SVGSVGElement {
+function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null, finding: number | null): SVGSVGElement {
   const { report } = view;
   const layout = plan(page);
   const busy = shown.length > 300;
@@ -138,7 +140,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
     const slow = line.edge?.slow != null;
     const kind = TRANSPORTS[line.edge?.transport ?? ''] ?? 'other';
     const { d, x, y } = path(a, b, layout.size);
-    root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
+    root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'data-reveal': line.edge !== null && line.edge.slow !== null && line.edge.slow === finding ? '' : null, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
     if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
     if (slow && layout.roomy && line.edge?.rate_gbps != null) {
       const side = x >= (a.x + b.x) / 2 ? 1 : -1;
@@ -182,9 +184,9 @@ function edgesTable(view: View, edges: readonly Edge[]): HTMLElement {
       { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },
       { title: 'Via', value: (row) => row.via, show: (row) => [name(row.via), row.gdr === true ? ' GDR' : null] },
       { title: 'Channels', numeric: true, value: (row) => row.channels, show: (row) => count(row.channels) },
-      { title: 'Moved', numeric: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
-      { title: 'Rate', numeric: true, value: (row) => row.rate_gbps, show: (row) => rate(row.rate_gbps) },
-      { title: 'Waits', numeric: true, value: (row) => row.wait_ns, show: (row) => duration(row.wait_ns) },
+      { title: 'Moved', numeric: true, unit: 'B', value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
+      { title: 'Rate', numeric: true, unit: 'GB/s', value: (row) => row.rate_gbps, show: (row) => rate(row.rate_gbps) },
+      { title: 'Waits', numeric: true, unit: 'ns', value: (row) => row.wait_ns, show: (row) => duration(row.wait_ns) },
       { title: 'Known from', value: (row) => row.source },
     ],
   });
@@ -213,22 +215,29 @@ function draw(view: View): Child[] {
   const edges = page.edges.filter((edge) => isOf(edge, comm) || edge.slow !== null);
   // Logs and transfers may both tell of a pair; what knows the rate speaks.
   const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to))).sort(by_bytes);
+  const concerned = new Set([...accused(report), ...page.edges.filter((edge) => edge.slow !== null).flatMap((edge) => [edge.from, edge.to])]);
+  const some_hosts = page.hosts.filter((host) => host.gpus.some((gpu) => gpu.who !== null && concerned.has(gpu.who)));
+  const can_fold = page.hosts.length > FOLDED_ABOVE && some_hosts.length > 0 && some_hosts.length < page.hosts.length;
+  const folded = can_fold && view.state.values['hosts'] !== 'all';
+  const drawn_hosts = folded ? some_hosts : page.hosts;
   const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',
       [
         page.comms.length > 1 ? select(view, 'comm', 'Communicator', page.comms.map((entry) => [String(entry.comm), `${name(entry.name, 40)} (${plural(entry.members.length, 'rank')})`] as const), String(comm?.comm ?? '')) : null,
         ways.length > 1 ? (ways.length <= 4 ? choices(view, 'way', 'Show', ways, way) : select(view, 'way', 'Show', ways, way)) : null,
+        can_fold ? choices(view, 'hosts', 'Hosts', [['named', 'Of findings'], ['all', 'All']], folded ? 'named' : 'all') : null,
       ],
       [
         slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
           edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
-        h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
+        h('div', { class: 'topology-frame' }, drawing(view, { ...page, hosts: drawn_hosts }, shown, members, finding)),
         h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'unknown transport'), item('slow', 'slow, named by a finding'),
           h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank named by a finding')),
       ],
+      null,
       () => edgesTable(view, edges),
-      [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
+      [folded ? `${plural(page.hosts.length - drawn_hosts.length, 'other host')} of which no finding tells ${page.hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved the least.`] : [])]),
   ];

@@ -3,6 +3,7 @@
 import { isMissing, known, type Card, type Finding, type Report, type VerdictPage } from '../data';
 import { h, type Child } from '../dom';
 import { clockTime, count, name, plural, quantity, ranges } from '../format';
+import { glance } from './glance';
 import { command, facts, hostChip, link, missing, notes, panel, whoChip, type Page, type View } from '../view';
 
 const MOST_CHIPS = 16;
@@ -87,7 +88,7 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
   const size = effect(finding) ?? shown?.effect ?? null;
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
-    h('header', {}, severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
+    h('header', {}, position === page.finding && page.state === 'problem' ? null : severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
     // Of the verdict it stands above in large letters already.
     position === page.finding && page.headline === finding.statement ? null : h('p', { class: 'statement' }, name(finding.statement, 2000)),
     h('dl', { class: 'card-facts' },
@@ -123,23 +124,23 @@ function draw(view: View): Child[] {
   const rest = order.filter((position) => position !== page.finding);
   const { run } = report;
   const hosts = report.hosts.length;
-  const lateness = known(report.lateness);
   return [
     losses(report, page),
     h('section', { class: `verdict ${level}`, 'aria-label': 'Verdict' },
       h('p', { class: 'verdict-state' }, main && page.state === 'problem' ? severity(main.severity) : [h('span', { 'aria-hidden': 'true' }, `${sign} `), page.state === 'healthy' && isHeavy(report, page) ? 'No problem in what was recorded' : state]),
       h('h1', { class: page.headline.length > 220 ? 'long' : '', id: 'headline' }, name(page.headline, 2000))),
+    page.finding === null ? glance(view) : null,
     order.length === 0 ? null : [
       page.finding === null ? null : card(view, findings[page.finding] as Finding, page.finding, page),
       rest.length > 0 ? h('h2', { class: 'section' }, page.finding === null ? 'Worth knowing' : 'Other findings') : null,
       rest.map((position) => card(view, findings[position] as Finding, position, page)),
     ],
+    page.finding === null ? null : glance(view),
     panel('What was seen',
       facts([
         ['Processes', count(report.who.rank.length)],
         ['Hosts', count(hosts)],
         ['Communicators', count(report.comms.length)],
-        ['Operations compared', lateness ? count(lateness.compared) : 'none'],
       ]),
       run.seen.length > 0 ? notes(run.seen) : null,
       run.alive ? h('p', {}, name(run.alive, 1000)) : null,
