@@ -47,7 +47,11 @@ auto earliest_first(const Job& job, const JobProcess& process) {
   return std::tuple(first_ns, row.rank, job.text(row.boot_id), row.pid, row.start_ns, job.text(row.host));
 }
 
-int64_t after(int64_t ns, int64_t entered_ns) { return ns == 0 || entered_ns == 0 ? 0 : ns - entered_ns; }
+// 0: unknown, or further apart than a number can say.
+int64_t after(int64_t ns, int64_t entered_ns) {
+  int64_t distance = 0;
+  return ns == 0 || entered_ns == 0 || __builtin_sub_overflow(ns, entered_ns, &distance) ? 0 : distance;
+}
 
 // Which of a process' operations have the same index on the same communicator.
 class Repeats {
