@@ -151,13 +151,14 @@ class CommBlocks {
   // All whose record is whole have called it. Who called something else since may have left it.
   void find_unknown() {
     if (most_ == 0) return;
-    Block block = make(Block::Kind::kCollective, most_ - 1);
+    const uint32_t index = unknown_index();
+    Block block = make(Block::Kind::kCollective, index);
     block.uncertain = true;
     for (uint32_t row : members_) {
       const Member& member = job_.members[row];
-      if (is_unknown(row, most_)) {
+      if (is_unknown(row, index + 1)) {
         add_missing(block, job_state_.actor_of(row), 0);
-      } else if (auto op = comparable(member) ? job_.op_at(member, most_ - 1) : std::nullopt) {
+      } else if (auto op = comparable(member) ? job_.op_at(member, index) : std::nullopt) {
         const Progress::State state = progress(job_state_, member).state;
         // Without GPU times, a rank that called something afterwards may have left this operation long ago.
         const bool may_wait =
@@ -166,6 +167,24 @@ class CommBlocks {
       }
     }
     keep(std::move(block));
+  }
+
+  // The newest operation; or an older one that runs on somebody's GPU while others are queued behind it, if
+  // somebody may be missing from it already.
+  uint32_t unknown_index() const {
+    uint32_t index = most_ - 1;
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      if (!comparable(member) || is_unknown(row, most_)) continue;
+      const Progress of = progress(job_state_, member);
+      if (of.state != Progress::State::kRunning) continue;
+      const uint32_t at = job_.ops(member).index[of.op];
+      const bool may_lack_one = at >= job_state_.begun(comm_) &&
+                                std::any_of(members_.begin(), members_.end(),
+                                            [&](uint32_t other) { return is_unknown(other, at + 1); });
+      if (may_lack_one) index = std::min(index, at);
+    }
+    return index;
   }
 
   // The member's process called nothing after this operation.

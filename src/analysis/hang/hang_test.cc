@@ -554,6 +554,43 @@ TEST(Hang, ARankWhoseFileEndsTooEarlyIsUnknownNotTheCulprit) {
             "operation 10 of world (its 11th AllReduce), in which 3 ranks have waited for 29.0 s");
 }
 
+// Rank 1's GPU runs an operation whose other rank has no record of it, and has more of them queued behind: so
+// its kernel for the others' operation has not begun, and that is not its doing.
+TEST(Hang, AKernelBehindOneThatWaitsForAnIncompleteFileBlamesNobody) {
+  JobBuilder job = ten_steps(4, 30'000);
+  const uint32_t pair = job.comm("pair", {0, 1}), across = job.comm("across", {1, 2, 3});
+  for (int i = 0; i < 3; ++i) {
+    for (uint32_t rank : {0u, 1u})
+      job.call(rank, pair, {.called_ms = 1000.0 + i, .gpu_start_ms = 1000.1 + i, .gpu_end_ms = 1000.2 + i});
+    for (uint32_t rank : {1u, 2u, 3u})
+      job.call(rank, across, {.called_ms = 1000.5 + i, .gpu_start_ms = 1000.6 + i, .gpu_end_ms = 1000.7 + i});
+  }
+  job.call(1, pair, {.called_ms = 1010, .gpu_start_ms = 1010.1});
+  job.call(1, across, {.called_ms = 1010.5});
+  for (uint32_t rank : {2u, 3u}) job.call(rank, across, {.called_ms = 1010.5, .gpu_start_ms = 1010.6});
+  job.call(1, pair, {.called_ms = 1011});
+  expect(findings_of(job.build()), FindingClass::kNeverJoined, {0});
+  auto findings = findings_of(with_gap(job.build(), 0, model::kLossIncompleteEnd));
+  expect(findings, FindingClass::kEvidenceMissing, {0}, Severity::kWarning);
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.incomplete");
+}
+
+// The receiver seems to have posted no buffer; its file does not tell.
+TEST(Hang, ATransferToARankWithAnIncompleteFileBlamesNobody) {
+  JobBuilder job = ten_steps(3, 60'000);
+  for (uint32_t rank : {0u, 1u}) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  job.call(2, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1, .gpu_end_ms = 1001});
+  const auto stuck = [&] {
+    model::Job built = job.build();
+    built.processes[1].open_steps.push_back(step(1, 2, true, model::StepWait::kPeer, 4));
+    return built;
+  };
+  expect(findings_of(stuck()), FindingClass::kStuckInNetwork, {1, 2});
+  const auto findings = findings_of(with_gap(stuck(), 2, model::kLossIncompleteEnd));
+  expect(findings, FindingClass::kEvidenceMissing, {2}, Severity::kWarning);
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.incomplete");
+}
+
 TEST(Hang, BesideAnIncompleteFileWholeOnesProveTheCulprit) {
   JobBuilder job = ten_steps(4, 30'000);
   for (uint32_t rank : {1u, 2u}) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});

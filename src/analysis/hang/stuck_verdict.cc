@@ -69,6 +69,24 @@ class NetworkVerdict {
   }
   bool is_gpu(const Transfer& transfer) const { return transfer.end->step->wait == StepWait::kGpu; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
+  // Of a rank of the communicator; kNoRow: it left no file.
+  uint32_t actor(int32_t rank) const {
+    const auto& members = job_.comms[block_.comm].members;
+    const auto at = static_cast<size_t>(rank);
+    return rank < 0 || at >= members.size() || members[at] == model::kNoRow
+               ? model::kNoRow
+               : job_state_.actor_of(members[at]);
+  }
+  // The ends whose files are incomplete: the transfer may have gone on there.
+  std::vector<uint32_t> torn_ends(const Transfer& transfer) const {
+    std::vector<uint32_t> torn;
+    for (const int32_t rank : {transfer.source, transfer.target}) {
+      const uint32_t end = actor(rank);
+      if (end != model::kNoRow && job_state_.torn(job_state_.actor(end).process)) torn.push_back(end);
+    }
+    std::sort(torn.begin(), torn.end());
+    return torn;
+  }
 
   std::string text(const Transfer& transfer) const {
     const model::OpenStep& step = *transfer.end->step;
@@ -136,12 +154,9 @@ class NetworkVerdict {
 Finding network_finding(const JobState& job_state, const Block& block, size_t waiting,
                         const NetworkVerdict& network, const Transfer& cause) {
   FindingBuilder builder(job_state);
-  const model::JobComm& comm = job_state.job().comms[block.comm];
   std::vector<uint32_t> actors;
   auto add = [&](int32_t rank) {
-    if (rank < 0 || static_cast<size_t>(rank) >= comm.members.size()) return;
-    uint32_t member = comm.members[static_cast<size_t>(rank)];
-    if (member != model::kNoRow) actors.push_back(job_state.actor_of(member));
+    if (const uint32_t actor = network.actor(rank); actor != model::kNoRow) actors.push_back(actor);
   };
   bool gpu = network.is_gpu(cause);
   bool sending = cause.end->step->is_send;
@@ -191,14 +206,19 @@ std::vector<StuckStep> stuck_steps(const JobState& job_state, const Patience& pa
   return stuck;
 }
 
-Finding stuck_verdict(const JobState& job_state, const Block& block, const Root& root) {
+Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Root& root) {
+  const Block& block = blocks[root.block];
   std::vector<StuckStep> steps = stuck_steps(job_state, block.patience, block.comm);
   NetworkVerdict network(job_state, block, steps);
   size_t waiting = root.waiting;
   const Transfer* cause = network.first_cause();
   // A rank whose kernel has not begun makes the transfers of the others wait.
-  if (cause != nullptr && root.actors.empty())
+  if (cause != nullptr && root.actors.empty()) {
+    Root unknown = root;
+    unknown.actors = network.torn_ends(*cause);
+    if (!unknown.actors.empty()) return incomplete_verdict(job_state, blocks, {unknown});
     return network_finding(job_state, block, waiting, network, *cause);
+  }
   FindingBuilder builder(job_state);
   // Those whose kernel has not begun hold the others; else those whose kernel runs, if some have finished.
   std::vector<uint32_t> blamed = root.actors;

@@ -59,7 +59,7 @@ class Verdicts {
         case Root::Kind::kUnknown:  // alone, or not at all
           break;
         case Root::Kind::kStuck:
-          out_.push_back(stuck_verdict(job_state_, blocks_[root.block], root));
+          out_.push_back(stuck_verdict(job_state_, blocks_, root));
           break;
         case Root::Kind::kAbsent:
           if (blocks_[root.block].kind == Block::Kind::kInit && job_state_.absent().empty())

@@ -13,7 +13,7 @@ void add_verdicts(const JobState& job_state, const std::vector<Block>& blocks, c
                   std::vector<Finding>& findings);
 
 // stuck_verdict.cc: all have joined and it does not move. From proxy steps where there are any.
-Finding stuck_verdict(const JobState& job_state, const Block& block, const Root& root);
+Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Root& root);
 
 // cycle_verdict.cc: these ranks wait for each other. Named are those who called their two operations against
 // the order that they had kept before; all, where nothing tells who did.

@@ -8,7 +8,8 @@
 // later. So it must be twice what counts elsewhere, and is asked for last; and of a rank that has usual steps
 // beside the late ones, what it works longer than in those counts. Ranks are compared with those of
 // their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
-// set aside, as everywhere; a step that is long for all is no single rank's.
+// set aside, as everywhere; a step that is long for all is no single rank's. A rank whose record has gaps is
+// left out: the operations that it lacks would count as its own time.
 #include "analysis/straggler/cost/longest_own.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "analysis/straggler/cost/usual_level.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/median.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -77,10 +79,11 @@ class Comparison {
       : job_(job), costs_(costs), times_(times) {
     std::map<uint32_t, size_t> clocks;  // by ExclusiveTimes::domain
     for (size_t clock = 0; clock < costs.domains.size(); ++clock) clocks.emplace(costs.domains[clock], clock);
+    const std::vector<model::RecordGap> gaps = model::record_gaps(job);
     for (uint32_t process = 0; process < times.size(); ++process) {
       const ExclusiveTimes& own = times[process];
       const auto clock = clocks.find(own.domain);
-      if (!own.comparable || own.busy.empty() || clock == clocks.end()) continue;
+      if (!own.comparable || own.busy.empty() || clock == clocks.end() || gaps[process].any()) continue;
       Rank rank;
       rank.process = process;
       rank.begins = begins_of(job, costs, process, own, clock->second);

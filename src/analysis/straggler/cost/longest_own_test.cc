@@ -8,6 +8,7 @@
 #include "analysis/straggler/cost/delay_cost_builder.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/testing/job_builder.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -49,8 +50,14 @@ struct Training {
     costs.span_ns = (now - 1) * 1e6;
   }
 
-  std::vector<LongestOwn> find() {
-    const model::Job job = builder.build();
+  std::vector<LongestOwn> find(uint32_t with_gap = model::kNoRow) {
+    model::Job job = builder.build();
+    if (with_gap != model::kNoRow)
+      job.losses.append({.process = with_gap,
+                         .stage = job.strings.intern("read"),
+                         .kind = job.strings.intern(model::kLossIncompleteMiddle),
+                         .count = 3,
+                         .detail = job.strings.intern("of 11 chunks cannot be read: /run/p.lks")});
     std::vector<ExclusiveTimes> times;
     measure(job, {}, &times);
     std::vector<LongestOwn> ranks = longest_own(job, costs, times, Among::kRanks).longest;
@@ -78,6 +85,12 @@ TEST(LongestOwn, IsTheRankThatWorksLongerThanAllOthers) {
   EXPECT_NEAR(found[0].lead.middle, (kOfForty - kLateSince) * 1e6, 1e3);
   EXPECT_NEAR(found[0].per_step_ns, 1e6, 1e3);
   EXPECT_EQ(found[0].host_share, 0);
+}
+
+// What such a rank lacks would count as its own time.
+TEST(LongestOwn, IsNobodyWhoseRecordHasGaps) {
+  EXPECT_TRUE(Training(since_onset({2}, 1)).find(2).empty());
+  EXPECT_EQ(Training(since_onset({2}, 1)).find(1).size(), 1u) << "others are still compared";
 }
 
 TEST(LongestOwn, IsTheHostsWhereItCallsLater) {
