@@ -177,6 +177,8 @@ TEST(RunRows, HaveADayAtAnyTime) {
     for (model::JobProcess& process : job.job.processes) {
       process.row.first_ns = process.row.last_ns = ns;
       for (auto& called : process.ops.called_ns) called = ns;
+      for (auto& start : process.ops.gpu_start_ns) start = ns;
+      for (auto& end : process.ops.gpu_end_ns) end = ns < 0 ? INT64_MAX : INT64_MIN;
     }
     FakeStore store;
     const auto pushed = push_to(store, job.run);

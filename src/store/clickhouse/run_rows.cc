@@ -48,9 +48,9 @@ auto earliest_first(const Job& job, const JobProcess& process) {
 }
 
 // 0: unknown, or further apart than a number can say.
-int64_t after(int64_t ns, int64_t entered_ns) {
+int64_t after(int64_t ns, int64_t begin_ns) {
   int64_t distance = 0;
-  return ns == 0 || entered_ns == 0 || __builtin_sub_overflow(ns, entered_ns, &distance) ? 0 : distance;
+  return ns == 0 || begin_ns == 0 || __builtin_sub_overflow(ns, begin_ns, &distance) ? 0 : distance;
 }
 
 // Which of a process' operations have the same index on the same communicator.
@@ -161,14 +161,16 @@ Result<void> RunRows::send_ops_of(uint32_t process, Batches& batches) const {
   const auto send = [&](size_t i, const Place& place, Repeats& repeated) -> Result<void> {
     const model::Signature& signature = job_.signatures[ops.signature[i]];
     const uint32_t comm = job_.members[place.member].comm;
-    int64_t entered_ns = ops.entered_ns(i), clock_error_ns = -1, shift = 0;
+    int64_t entered_ns = ops.entered_ns(i), clock_error_ns = -1;
     if (entered_ns == 0) entered_ns = ops.gpu_start_ns[i] != 0 ? ops.gpu_start_ns[i] : ops.gpu_end_ns[i];
+    int64_t common_ns = entered_ns;
     if (const auto common = entered_ns == 0 ? std::nullopt : job_.common_ns(process, entered_ns)) {
-      shift = common->ns - entered_ns;
+      common_ns = common->ns;
       clock_error_ns = common->half_width_ns;
     }
-    LOCKSTEP_ASSIGN(BlockWriter * block, batches.row(TableId::kOps, day_of(entered_ns + shift)));
-    block->number(day_of(entered_ns + shift)).number(run_number_).number(comms_[comm]).number(signature.kind);
+    const uint16_t day = day_of(common_ns);
+    LOCKSTEP_ASSIGN(BlockWriter * block, batches.row(TableId::kOps, day));
+    block->number(day).number(run_number_).number(comms_[comm]).number(signature.kind);
     block->number(ops.index[i]).number(as_number(of.row.rank)).number(processes_[process]);
     block->number(as_number(place.peer)).number(2 * repeated.count(ops.index[i]) + (place.is_send ? 1 : 0));
     block->text(name(job_, of.row.host))
@@ -179,12 +181,11 @@ Result<void> RunRows::send_ops_of(uint32_t process, Batches& batches) const {
         .number(as_number(signature.root));
     block->number(signature.channels).number(ops.seq[i] == kNoIndex ? as_number(-1) : ops.seq[i]);
     block->number(signature.count).number(signature.bytes).number(ops.comms_id(i));
-    block->number(as_number(entered_ns + shift)).number(as_number(clock_error_ns));
+    block->number(as_number(common_ns)).number(as_number(clock_error_ns));
     block->number(as_number(after(ops.enqueued_ns[i], entered_ns)));
     block->number(as_number(after(ops.launched_ns[i], entered_ns)));
     block->number(as_number(after(ops.gpu_start_ns[i], entered_ns)));
-    const bool is_timed = ops.gpu_start_ns[i] != 0 && ops.gpu_end_ns[i] != 0;
-    block->number(as_number(is_timed ? ops.gpu_end_ns[i] - ops.gpu_start_ns[i] : 0));
+    block->number(as_number(after(ops.gpu_end_ns[i], ops.gpu_start_ns[i])));
     block->number(ops.gpu_source[i]).number(as_number(ops.gpu_error_ns[i]));
     return {};
   };
