@@ -202,12 +202,16 @@ class CommBlocks {
   bool has_gap(const Member& member) const { return job_state_.gap(member.process).any(); }
 
   // The first operation of the lane that the other end has not called. Where the record of either has gaps,
-  // counts do not tell: whoever stands still behind an operation of the lane may wait in it.
+  // counts do not tell: whoever's GPU runs an operation of the lane, or who stands still behind one, may wait
+  // in it.
   std::optional<uint32_t> waits_in(const Member& member, const model::Lane& lane, const Member& other,
                                    const model::Lane* there) const {
     if (lane.ops == 0 || job_state_.gap(member.process).unproven) return std::nullopt;
-    if (has_gap(member) || has_gap(other))
+    if (has_gap(member) || has_gap(other)) {
+      const Progress of = progress(job_.ops(member), lane.first, lane.ops);
+      if (!has_gap(member) && of.state == Progress::State::kRunning) return of.op - lane.first;
       return is_newest(member, lane.first + lane.ops - 1) ? std::optional(lane.ops - 1) : std::nullopt;
+    }
     const uint32_t called = there == nullptr ? 0 : there->ops;
     // A lane's numbers count from the first call on, so they compare only where both ends have all of them.
     const bool compares =

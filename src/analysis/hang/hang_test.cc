@@ -575,6 +575,27 @@ TEST(Hang, AKernelBehindOneThatWaitsForAnIncompleteFileBlamesNobody) {
   EXPECT_EQ(id_text(findings[0].id), "evidence-missing.incomplete");
 }
 
+// The same of a receive.
+TEST(Hang, AKernelBehindAReceiveFromAnIncompleteFileBlamesNobody) {
+  JobBuilder job = ten_steps(4, 30'000);
+  const uint32_t pair = job.comm("pair", {0, 1}), across = job.comm("across", {1, 2, 3});
+  for (int i = 0; i < 3; ++i) {
+    const double ms = 1000 + i;
+    job.call(0, pair,
+             {.func = "Send", .called_ms = ms, .peer = 1, .gpu_start_ms = ms + 0.1, .gpu_end_ms = ms + 0.2});
+    job.call(1, pair,
+             {.func = "Recv", .called_ms = ms, .peer = 0, .gpu_start_ms = ms + 0.1, .gpu_end_ms = ms + 0.2});
+    for (uint32_t rank : {1u, 2u, 3u})
+      job.call(rank, across, {.called_ms = ms + 0.5, .gpu_start_ms = ms + 0.6, .gpu_end_ms = ms + 0.7});
+  }
+  job.call(1, pair, {.func = "Recv", .called_ms = 1010, .peer = 0, .gpu_start_ms = 1010.1});
+  job.call(1, across, {.called_ms = 1010.5});
+  for (uint32_t rank : {2u, 3u}) job.call(rank, across, {.called_ms = 1010.5, .gpu_start_ms = 1010.6});
+  expect(findings_of(job.build()), FindingClass::kNeverJoined, {0});
+  const auto findings = findings_of(with_gap(job.build(), 0, model::kLossIncompleteEnd));
+  expect(findings, FindingClass::kEvidenceMissing, {0}, Severity::kWarning);
+}
+
 // The receiver seems to have posted no buffer; its file does not tell.
 TEST(Hang, ATransferToARankWithAnIncompleteFileBlamesNobody) {
   JobBuilder job = ten_steps(3, 60'000);

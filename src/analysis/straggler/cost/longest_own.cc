@@ -8,8 +8,9 @@
 // later. So it must be twice what counts elsewhere, and is asked for last; and of a rank that has usual steps
 // beside the late ones, what it works longer than in those counts. Ranks are compared with those of
 // their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
-// set aside, as everywhere; a step that is long for all is no single rank's. A rank whose record has gaps is
-// left out: the operations that it lacks would count as its own time.
+// set aside, as everywhere; a step that is long for all is no single rank's. A rank whose record has slight
+// gaps is left out: the operations that it lacks would count as its own time. Where more is missing of one,
+// nobody is known to work longer than all.
 #include "analysis/straggler/cost/longest_own.h"
 
 #include <algorithm>
@@ -80,6 +81,8 @@ class Comparison {
     std::map<uint32_t, size_t> clocks;  // by ExclusiveTimes::domain
     for (size_t clock = 0; clock < costs.domains.size(); ++clock) clocks.emplace(costs.domains[clock], clock);
     const std::vector<model::RecordGap> gaps = model::record_gaps(job);
+    if (std::any_of(gaps.begin(), gaps.end(), [](const auto& gap) { return gap.any() && !gap.slight; }))
+      return;
     for (uint32_t process = 0; process < times.size(); ++process) {
       const ExclusiveTimes& own = times[process];
       const auto clock = clocks.find(own.domain);

@@ -50,12 +50,13 @@ struct Training {
     costs.span_ns = (now - 1) * 1e6;
   }
 
-  std::vector<LongestOwn> find(uint32_t with_gap = model::kNoRow) {
+  std::vector<LongestOwn> find(uint32_t with_gap = model::kNoRow,
+                               std::string_view gap = model::kLossIncompleteSlightly) {
     model::Job job = builder.build();
     if (with_gap != model::kNoRow)
       job.losses.append({.process = with_gap,
                          .stage = job.strings.intern("read"),
-                         .kind = job.strings.intern(model::kLossIncompleteMiddle),
+                         .kind = job.strings.intern(gap),
                          .count = 3,
                          .detail = job.strings.intern("of 11 chunks cannot be read: /run/p.lks")});
     std::vector<ExclusiveTimes> times;
@@ -91,6 +92,11 @@ TEST(LongestOwn, IsTheRankThatWorksLongerThanAllOthers) {
 TEST(LongestOwn, IsNobodyWhoseRecordHasGaps) {
   EXPECT_TRUE(Training(since_onset({2}, 1)).find(2).empty());
   EXPECT_EQ(Training(since_onset({2}, 1)).find(1).size(), 1u) << "others are still compared";
+}
+
+TEST(LongestOwn, IsNobodyWhereMuchOfAnotherIsMissing) {
+  for (const auto gap : {model::kLossIncompleteMiddle, model::kLossIncompleteEnd})
+    EXPECT_TRUE(Training(since_onset({2}, 1)).find(1, gap).empty()) << gap;
 }
 
 TEST(LongestOwn, IsTheHostsWhereItCallsLater) {
