@@ -294,14 +294,17 @@ class Comparison {
   }
 
   // What the others lost is no more than what its ranks have beyond their own usual steps either: that others
-  // work less where they wait is part of the lead.
+  // work less where they wait is part of the lead. Of a host half of the ranks must have it: some wait for
+  // the others, but where one alone works longer, the host does not.
   void describe(const std::vector<size_t>& unit, LongestOwn& longest) const {
-    double all = std::numeric_limits<double>::infinity();
+    std::vector<double> beyond;
     for (size_t rank : unit) {
       longest.processes.push_back(ranks_[rank].process);
-      all = std::min(all, beyond_usual(ranks_[rank], &Rank::own, longest.pattern));
+      beyond.push_back(beyond_usual(ranks_[rank], &Rank::own, longest.pattern));
     }
-    const double share = std::min(all / longest.lead.middle, 1.0);
+    const auto middle = beyond.begin() + static_cast<std::ptrdiff_t>(beyond.size() / 2);
+    std::nth_element(beyond.begin(), middle, beyond.end());
+    const double share = std::min(*middle / longest.lead.middle, 1.0);
     for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
       *ns *= share;
     const Rank& first = ranks_[unit.front()];

@@ -122,6 +122,22 @@ TEST(LongestOwn, IsAllOfOneHostTogether) {
   EXPECT_TRUE(of({1, 2}).empty()) << "ranks of two hosts";
 }
 
+// Hosts that launch late until step 10; then the others wait in the reduction and launch meanwhile, and one
+// of the late ones waits for the other.
+TEST(LongestOwn, CostsWhatHalfOfTheHostWorksLongerThanUsually) {
+  const auto host = Training(
+                        [](uint32_t rank, uint32_t step) {
+                          if (step < kLateSince) return 10.0;
+                          return rank == 3 ? 10.4 : rank == 2 ? 9.9 : 3.0;
+                        },
+                        no_ms, 2)
+                        .find();
+  ASSERT_EQ(host.size(), 1u);
+  EXPECT_EQ(host[0].processes, (std::vector<uint32_t>{2, 3}));
+  EXPECT_NEAR(host[0].lead.middle, (kOfForty - kLateSince) * 0.4e6, 1e3);
+  EXPECT_NEAR(host[0].per_step_ns, 0.4e6, 1e3);
+}
+
 TEST(LongestOwn, MayBeASingleStep) {
   const auto found =
       Training([](uint32_t rank, uint32_t step) { return rank == 1 && step == 20 ? 30.0 : 0.0; }).find();
