@@ -263,19 +263,22 @@ TEST(Outcome, OfEveryRowOfTheTable) {
 }
 
 TEST(Outcome, SoFarIsSaidWhereSomethingRuns) {
-  for (const auto& [liveness, beats, closed, runs] :
-       {std::tuple(model::Liveness::kRunning, false, 0, true),
-        std::tuple(model::Liveness::kStopped, false, 0, true),
-        std::tuple(model::Liveness::kUnknown, true, 0, true),
-        std::tuple(model::Liveness::kUnknown, false, 0, false),
-        std::tuple(model::Liveness::kGone, false, 0, false),
-        std::tuple(model::Liveness::kRunning, false, 1, false)}) {
+  struct Case {
+    model::Liveness liveness;
+    bool beats, closed, runs;
+  };
+  for (const Case& with : {Case{model::Liveness::kRunning, false, false, true},
+                           Case{model::Liveness::kStopped, false, false, true},
+                           Case{model::Liveness::kUnknown, true, false, true},
+                           Case{model::Liveness::kUnknown, false, false, false},
+                           Case{model::Liveness::kGone, false, false, false},
+                           Case{model::Liveness::kRunning, false, true, false}}) {
     const DiagnosedRun run = run_of(2, [&](model::Job& job) {
-      job.processes[0].row.closed = static_cast<uint8_t>(closed);
-      job.processes[0].liveness = liveness;
-      job.processes[0].beats = beats;
+      job.processes[0].row.closed = with.closed;
+      job.processes[0].liveness = with.liveness;
+      job.processes[0].beats = with.beats;
     });
-    EXPECT_EQ(cover(run.evidence[0]).still_runs(), runs);
+    EXPECT_EQ(cover(run.evidence[0]).still_runs(), with.runs);
   }
 }
 

@@ -130,9 +130,9 @@ class ChainScript : public Chain, public ::testing::WithParamInterface<const cha
 
 TEST_P(ChainScript, TheSameVersionSeesTheSame) {
   for (int api : kVersions) {
+    const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api));
     for (const char* mode : kModes) {
       const std::string what = "v" + std::to_string(api) + " in mode " + mode;
-      const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api));
       const Chained behind = drive(library("echo-plugin"), mode, script(GetParam(), api));
       expect_same(comparable(behind.calls), comparable(alone.calls), what);
       EXPECT_EQ(behind.report["unwritten_handles"], 0) << what;
@@ -190,6 +190,8 @@ TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
   };
   for (int api : kThreadSanitizer ? std::vector{6} : std::vector{2, 4, 5, 6, 7}) {
     for (const char* mode : {"lite", "default", "deep", "sample=1/2"}) {
+      drive("none", mode, script(GetParam(), api));
+      const LksFile without = our_file();
       for (const char* mask : {"0", "0x2", "0x42", "0xffff"}) {
         const std::string what =
             "v" + std::to_string(api) + " in mode " + mode + ", the other's mask " + mask;
@@ -197,8 +199,6 @@ TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
         if (api <= 4 && std::string(GetParam()) == "graph" && mode[0] == 's' &&
             std::string_view(mask) != "0x2")
           continue;
-        drive("none", mode, script(GetParam(), api));
-        const LksFile without = our_file();
         drive(library("echo-plugin"), mode, script(GetParam(), api), {{"ECHO_MASK", mask}});
         const LksFile with = our_file();
         EXPECT_EQ(events_of(with), events_of(without)) << what;
@@ -213,10 +213,10 @@ TEST_P(ChainScript, MasksAreEachOnesOwn) {
   for (int api : {3, 4, 6, 7}) {
     for (const char* mask :
          {"0", "0x1", "0x2", "0x40", "0x42", "0x10", "0x20", "0x800", "0x1000", "0x2107"}) {
+      const Environment environment{{"ECHO_MASK", mask}};
+      const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api), environment);
       for (const char* mode : {"lite", "deep"}) {
         const std::string what = "v" + std::to_string(api) + ", mask " + mask + " beside " + mode;
-        const Environment environment{{"ECHO_MASK", mask}};
-        const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api), environment);
         const Chained behind = drive(library("echo-plugin"), mode, script(GetParam(), api), environment);
         EXPECT_EQ(without_null(comparable(behind.calls)), without_null(comparable(alone.calls))) << what;
       }
@@ -329,10 +329,10 @@ TEST_F(Chain, FaultsReachThePluginAsItsOwnEvents) {
 TEST_F(Chain, ManyThreads) {
   for (const char* name : {"threads", "many_comms", "load_cycle"}) {
     for (int api : kThreadSanitizer ? std::vector{6} : std::vector{4, 6, 7}) {
+      const auto words = script(name, api, {"--events", kThreadSanitizer ? "10" : "50"});
+      const Chained alone = drive(library("echo-plugin"), "", words);
       for (const char* mode : {"lite", "deep"}) {
         const std::string what = std::string(name) + " v" + std::to_string(api) + " beside " + mode;
-        const auto words = script(name, api, {"--events", kThreadSanitizer ? "10" : "50"});
-        const Chained alone = drive(library("echo-plugin"), "", words);
         const Chained behind = drive(library("echo-plugin"), mode, words);
         expect_own(behind.calls, what);
         for (const char* call : {"init", "start", "state", "stop", "finalize"}) {

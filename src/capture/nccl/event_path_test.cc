@@ -71,16 +71,15 @@ TEST_F(EventPath, MakesNoSystemCall) {
   struct Case {
     const char *retain, *chain;
   };
-  for (const auto& [retain, chain] :
-       {Case{"stream", "none"}, Case{"stream:1M", "none"}, Case{"ring:1M", "none"},
-        Case{"stream", LOCKSTEP_LIB_DIR "/libempty-plugin.so"}}) {
+  for (const Case& with : {Case{"stream", "none"}, Case{"stream:1M", "none"}, Case{"ring:1M", "none"},
+                           Case{"stream", LOCKSTEP_LIB_DIR "/libempty-plugin.so"}}) {
     std::filesystem::remove_all(run_.path());
-    Environment environment = settings("deep", retain);
-    environment.emplace_back("LOCKSTEP_CHAIN", chain);
+    Environment environment = settings("deep", with.retain);
+    environment.emplace_back("LOCKSTEP_CHAIN", with.chain);
     Exit exit = run_child(environment, [&] {
       NcclPlugin<7> plugin;
       plugin.init();
-      if (strcmp(retain, "stream") == 0) LiveHeader(run_).wait_for_room(3 << 20);
+      if (strcmp(with.retain, "stream") == 0) LiveHeader(run_).wait_for_room(3 << 20);
       std::thread([&] {
         one_operation(plugin, 0);
         if (!forbid_system_calls()) _exit(kNoFilter);
@@ -89,11 +88,11 @@ TEST_F(EventPath, MakesNoSystemCall) {
       }).join();
     });
     if (exit.code == kNoFilter) GTEST_SKIP() << "no seccomp here";
-    EXPECT_TRUE(exit.ok()) << retain << ", chained " << chain << ": " << exit;
+    EXPECT_TRUE(exit.ok()) << with.retain << ", chained " << with.chain << ": " << exit;
     LksFile file = run_.file();
     uint64_t lost = file.lost(capture::kLoss_overwritten) + file.lost_without_a_place() +
                     file.lost(capture::kLoss_size_cap);
-    EXPECT_GT(file.records().size() + lost, kOperations * 10) << retain;
+    EXPECT_GT(file.records().size() + lost, kOperations * 10) << with.retain;
   }
 }
 
