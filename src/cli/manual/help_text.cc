@@ -6,7 +6,7 @@
 namespace lockstep::cli::manual {
 namespace {
 
-constexpr size_t kWidth = 96;
+constexpr size_t kWidth = 80;
 
 std::string row(std::string heading, std::string_view text, size_t column) {
   std::string line = "  " + std::move(heading);
@@ -62,7 +62,7 @@ std::string program_help() {
   out += "\nOptions:\n" + row("-h, --help", "print this help and exit", 18) +
          row("-V, --version", "print the version and exit", 18);
   return out +
-         "\n`lockstep COMMAND --help` says more about a command; `lockstep man` prints the whole manual.\n";
+         "\n`lockstep COMMAND --help` says more about a command; `lockstep man` prints the\nwhole manual.\n";
 }
 
 std::string command_help(const Command& command) {

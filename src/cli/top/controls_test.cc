@@ -54,5 +54,10 @@ TEST(Controls, HelpClosesOnAnyKeyButQuitsOnQ) {
   EXPECT_FALSE(controls.press('q', kPage));
 }
 
+TEST(Controls, HelpFitsTheSmallestTerminal) {
+  for (std::string_view line : help_lines()) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_LE(help_lines().size(), 21u) << "24 lines, of which the title and the keys take three";
+}
+
 }  // namespace
 }  // namespace lockstep::cli::top

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kPeriod = std::chrono::seconds(1);
-constexpr int kTitleRows = 5, kFootRows = 1;  // title, verdict, sums, empty, heading; keys
+constexpr int kTitleRows = 5, kFootRows = 1;  // title, verdict, sums, hidden columns, heading; keys
 
 // The terminal in full-screen mode, for as long as the object lives.
 class Terminal {
@@ -147,7 +147,7 @@ class Screen {
     return true;
   }
 
-  static size_t page() { return static_cast<size_t>(std::max(LINES - kTitleRows - kFootRows, 1)); }
+  size_t page() const { return static_cast<size_t>(std::max(LINES - kTitleRows - kFootRows - folds_, 1)); }
 
   void draw() {
     erase();
@@ -175,15 +175,16 @@ class Screen {
       terminal_.line(row++, {std::string(line.substr(0, width)), Mood::kPlain});
   }
 
-  void draw_view(size_t width) const {
+  void draw_view(size_t width) {
     ViewOptions options = controls_.options();
-    options.rows = page();
+    options.rows = static_cast<size_t>(std::max(LINES - kTitleRows - kFootRows, 1));
     options.width = width;
     View view = make_view(seen_, options);
-    if (message_.empty()) terminal_.line(1, view.verdict);
-    terminal_.line(2, view.sums);
-    terminal_.line(kTitleRows - 1, view.heading);
-    int row = kTitleRows;
+    if (!message_.empty()) view.verdict = {{message_.substr(0, width), Mood::kWarning}};
+    folds_ = static_cast<int>(view.verdict.size()) - 1;
+    int row = 1;
+    for (const Line& line : view.verdict) terminal_.line(row++, line);
+    for (const Line& line : {view.sums, view.hidden, view.heading}) terminal_.line(row++, line);
     for (const Line& line : view.table) terminal_.line(row++, line);
   }
 
@@ -198,6 +199,7 @@ class Screen {
   std::string message_;
   Clock::duration took_{};
   int64_t at_ns_ = 0;
+  int folds_ = 0;  // lines of the verdict beyond the first
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ constexpr size_t kMostRows = 64;
 
 std::string table_text(const live::RankRows& seen) {
   top::View view = top::make_view(seen, {.rows = kMostRows});
-  std::string text = view.verdict.text + '\n' + view.sums.text + "\n\n" + view.heading.text + '\n';
+  std::string text = view.verdict[0].text + '\n' + view.sums.text + "\n\n" + view.heading.text + '\n';
   for (const top::Line& line : view.table) text += line.text + '\n';
   if (view.more > 0) text += "... and " + std::to_string(view.more) + " more; --json has all\n";
   return text;

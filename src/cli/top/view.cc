@@ -77,13 +77,12 @@ bool before(const live::RankRow& a, const live::RankRow& b, SortKey key) {
 
 std::vector<std::string> cells(const live::RankRow& row) {
   std::string in_flight = row.open == 0 || !row.oldest_open ? "-" : op_text(row.oldest_open);
-  // What tells who stands where comes first: a narrow terminal cuts the rest.
   return {row.who,
           row.host,
           row.device >= 0   ? std::to_string(row.device)
           : row.pci.empty() ? "-"
                             : row.pci,
-          row.health == live::Health::kWaits ? "waits for " + row.waits_for
+          row.health == live::Health::kWaits ? "waiting for " + row.waits_for
                                              : std::string(live::health_text(row.health)),
           row.behind == 0 ? "-" : format_count(row.behind),
           row.behind == 0 ? "-" : seconds_text(row.late_ns),
@@ -97,9 +96,97 @@ std::vector<std::string> cells(const live::RankRow& row) {
           seconds_text(row.heartbeat_age_ns)};
 }
 
-Table empty_table() {
-  return Table({"rank", "<host", "<GPU", "<state", "behind", "late", "<last operation", "ago", "<in flight",
-                "for", "ops/s", "GB/s", "dropped", "beat"});
+constexpr std::string_view kHeadings[] = {
+    "rank", "<host",      "<GPU", "<state", "behind", "late",    "<last operation",
+    "ago",  "<in flight", "for",  "ops/s",  "GB/s",   "dropped", "beat"};
+constexpr size_t kColumns = std::size(kHeadings);
+// Who stands where, and for how long, is kept longest.
+constexpr size_t kByPriority[] = {0, 3, 4, 5, 6, 7, 8, 9, 1, 2, 11, 10, 12, 13};
+static_assert(std::size(kByPriority) == kColumns);
+
+std::string_view heading(size_t column) {
+  return kHeadings[column].substr(kHeadings[column].starts_with('<') ? 1 : 0);
+}
+
+// The column that a sort is by says why the rows stand as they do.
+size_t column_of(SortKey key) {
+  switch (key) {
+    case SortKey::kRank:
+      return 0;
+    case SortKey::kLateness:
+      return 5;
+    case SortKey::kBandwidth:
+      return 11;
+    case SortKey::kOps:
+      return 10;
+    case SortKey::kInFlight:
+      return 9;
+    case SortKey::kDropped:
+      return 12;
+  }
+  return 0;
+}
+
+struct Chosen {
+  std::vector<std::string> lines;  // heading, rule, rows
+  std::string hidden;              // the headings of columns that had no room
+};
+
+// The heading, a rule and the rows, with the columns of `kept` alone.
+std::vector<std::string> lines_of(const std::vector<std::vector<std::string>>& rows,
+                                  const std::array<bool, kColumns>& kept) {
+  auto picked = [&](auto&& cell) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < kColumns; ++i) {
+      if (kept[i]) out.emplace_back(cell(i));
+    }
+    return out;
+  };
+  Table table(picked([](size_t i) { return kHeadings[i]; }));
+  for (const auto& row : rows) table.add(picked([&](size_t i) { return row[i]; }));
+  std::string text = table.text("");
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t stop = text.find('\n', at);
+    lines.push_back(text.substr(at, stop - at));
+    at = stop + 1;
+  }
+  return lines;
+}
+
+// As many columns as the width takes, whole ones, the more important ones first.
+Chosen fitting(const std::vector<std::vector<std::string>>& rows, const ViewOptions& options) {
+  std::array<bool, kColumns> kept;
+  kept.fill(true);
+  Chosen chosen{.lines = lines_of(rows, kept), .hidden = {}};
+  if (columns(chosen.lines[1]) <= options.width) return chosen;
+  kept.fill(false);
+  auto try_one = [&](size_t column, bool needed) {
+    if (kept[column]) return;
+    kept[column] = true;
+    auto lines = lines_of(rows, kept);
+    kept[column] = needed || columns(lines[1]) <= options.width;
+    if (kept[column]) chosen.lines = std::move(lines);
+  };
+  try_one(kByPriority[0], true);
+  try_one(column_of(options.sort), false);
+  for (size_t column : kByPriority) try_one(column, false);
+  for (size_t i = 0; i < kColumns; ++i) {
+    if (!kept[i]) chosen.hidden += (chosen.hidden.empty() ? "" : ", ") + std::string(heading(i));
+  }
+  return chosen;
+}
+
+// In lines of the width; what would take more than `most` is cut.
+std::vector<Line> wrapped(const std::string& text, Mood mood, size_t width, size_t most) {
+  std::vector<Line> lines;
+  std::string folded = width == SIZE_MAX ? text : wrap(text, 0, width);
+  for (size_t at = 0; at <= folded.size() && lines.size() < most;) {
+    size_t stop = std::min(folded.find('\n', at), folded.size());
+    lines.push_back({cut(folded.substr(at, stop - at), width), mood});
+    at = stop + 1;
+  }
+  return lines;
 }
 
 std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Health health) {
@@ -165,28 +252,27 @@ View make_view(const live::RankRows& seen, const ViewOptions& options) {
   if (options.reverse) std::reverse(shown.begin(), shown.end());
 
   View view;
-  view.verdict = {cut(seen.verdict, options.width), seen.alarming ? Mood::kBad : Mood::kGood};
+  view.verdict =
+      wrapped(seen.verdict, seen.alarming ? Mood::kBad : Mood::kGood, options.width, kVerdictLines);
   view.sums = sums_line(seen);
   view.sums.text = cut(view.sums.text, options.width);
   std::vector<std::string> fold_lines;
   for (live::Health health : kQuiet) {
     if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
   }
-  size_t room = options.rows > fold_lines.size() ? options.rows - fold_lines.size() : 1;
+  const size_t taken = fold_lines.size() + view.verdict.size() - 1;
+  size_t room = options.rows > taken ? options.rows - taken : 1;
   size_t first = std::min(options.first, shown.empty() ? 0 : shown.size() - 1);
   size_t end = shown.size() - first > room ? first + room : shown.size();
   view.more = shown.size() - end;
-  Table table = empty_table();
-  for (size_t i = first; i < end; ++i) table.add(cells(*shown[i]));
-  std::string text = table.text("");
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    size_t stop = text.find('\n', at);
-    lines.push_back(cut(text.substr(at, stop - at), options.width));
-    at = stop + 1;
-  }
-  view.heading = {lines[0], Mood::kHeading};
-  for (size_t i = first; i < end; ++i) view.table.push_back({lines[2 + i - first], mood_of(*shown[i])});
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = first; i < end; ++i) rows.push_back(cells(*shown[i]));
+  Chosen chosen = fitting(rows, options);
+  view.heading = {cut(chosen.lines[0], options.width), Mood::kHeading};
+  if (!chosen.hidden.empty())
+    view.hidden = {cut("no room for " + chosen.hidden, options.width), Mood::kFaint};
+  for (size_t i = first; i < end; ++i)
+    view.table.push_back({cut(chosen.lines[2 + i - first], options.width), mood_of(*shown[i])});
   for (std::string& line : fold_lines) view.table.push_back({cut(line, options.width), Mood::kGood});
   return view;
 }

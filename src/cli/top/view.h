@@ -17,7 +17,7 @@ struct ViewOptions {
   bool reverse = false;
   bool fold = true;         // ranks that are good or ended, where all do not fit
   size_t first = 0;         // row to begin with
-  size_t rows = SIZE_MAX;   // lines that the table may take, without its heading
+  size_t rows = SIZE_MAX;   // lines that the table may take, without its heading, below a verdict of one line
   size_t width = SIZE_MAX;  // columns
 };
 
@@ -26,9 +26,11 @@ struct Line {
   std::string text;
   Mood mood = Mood::kPlain;
 };
+inline constexpr size_t kVerdictLines = 3;  // at most
 struct View {
-  Line verdict;
-  Line sums;  // how many ranks in which health, and what they do together
+  std::vector<Line> verdict;
+  Line sums;    // how many ranks in which health, and what they do together
+  Line hidden;  // which columns the width has no room for; empty: it has for all
   Line heading;
   std::vector<Line> table;
   size_t more = 0;  // rows behind the last line

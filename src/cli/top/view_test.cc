@@ -83,8 +83,50 @@ TEST(View, KeepsToTheWidth) {
   live::RankRows seen = many(3);
   seen.rows[0].host = "h\u00f6st";
   View view = make_view(seen, {.rows = 5, .width = 12});
-  EXPECT_EQ(view.table[0].text, "   0  h\u00f6st  ");
-  for (const Line& line : {view.verdict, view.sums, view.heading}) EXPECT_LE(line.text.size(), 12u);
+  EXPECT_EQ(view.heading.text, "rank  state");
+  EXPECT_EQ(view.table[0].text, "   0  good");
+  EXPECT_EQ(view.hidden.text, "no room for ");
+  for (const Line& line : {view.verdict[0], view.sums, view.heading}) EXPECT_LE(line.text.size(), 12u);
+  view = make_view(seen, {.rows = 5, .width = 200});
+  EXPECT_NE(view.table[0].text.find("h\u00f6st"), std::string::npos) << view.table[0].text;
+}
+
+TEST(View, DropsWholeColumnsByPriority) {
+  live::RankRows seen = many(16);
+  seen.verdict =
+      "Rank 15 (node1, pid 14998) has stood still for 26.4 s: the others began AllReduce on mesh_dp:1, which it "
+      "has not called.";
+  for (live::RankRow& row : seen.rows) {
+    row.last = live::SeenOp{"AllReduce", "mesh_dp:1", 1329, 26'400'000'000};
+    row.oldest_open = row.last;
+    row.open = 1;
+    row.health = live::Health::kWaits;
+    row.waits_for = "rank 15";
+  }
+  seen.rows[15].health = live::Health::kLate;
+  seen.rows[15].behind = 1;
+  seen.rows[15].late_ns = 26'400'000'000;
+  View view = make_view(seen, {.rows = 18, .width = 80});
+  EXPECT_EQ(view.heading.text,
+            "rank  state                behind    late  last operation                  ago");
+  EXPECT_EQ(view.table[0].text,
+            "   0  waiting for rank 15       -       -  1,330th AllReduce mesh_dp:1  26.4 s");
+  EXPECT_EQ(view.hidden.text, "no room for host, GPU, in flight, for, ops/s, GB/s, dropped, beat");
+  ASSERT_EQ(view.verdict.size(), 2u);
+  EXPECT_EQ(view.verdict[1].text, "AllReduce on mesh_dp:1, which it has not called.");
+  EXPECT_EQ(view.table.size() + view.verdict.size() - 1, 17u);
+  for (SortKey key : {SortKey::kBandwidth, SortKey::kDropped, SortKey::kOps}) {
+    view = make_view(seen, {.sort = key, .rows = 18, .width = 80});
+    const char* heading = key == SortKey::kBandwidth ? "GB/s"
+                          : key == SortKey::kDropped ? "dropped"
+                                                     : "ops/s";
+    EXPECT_NE(view.heading.text.find(heading), std::string::npos) << view.heading.text;
+    for (const Line& line : view.table) EXPECT_LE(line.text.size(), 80u) << line.text;
+  }
+  view = make_view(seen, {.rows = 18, .width = 200});
+  EXPECT_EQ(view.hidden.text, "");
+  EXPECT_NE(view.heading.text.find("beat"), std::string::npos);
+  EXPECT_EQ(view.verdict.size(), 1u);
 }
 
 TEST(View, OneLineOfRoomIsEnough) {
