@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/job.h"
+#include "model/rollup.h"
 
 namespace lockstep::store {
 
@@ -38,6 +39,7 @@ struct FleetRun {
   std::string name;  // as the user named it
   std::string lockstep_version;
   std::vector<FleetFinding> findings;
+  std::vector<model::Rollup> rollups;  // of the job, each key once
 };
 
 struct FleetTarget {

@@ -28,11 +28,12 @@ TEST(PushCommand, SendsARunAndSaysWhereItIs) {
   const std::string url = "http://ann@" + server.host() + "/runs";
   const Finished first = push({kRun, "--to", url}, {{"LOCKSTEP_PUSH_KEY", "right"}});
   EXPECT_EQ(first.code, 0) << first;
-  EXPECT_TRUE(has(first.out, " in runs: 2,917 rows, 2,917 of them sent now (")) << first;
+  EXPECT_TRUE(has(first.out, " in runs: 2,919 rows, 2,919 of them sent now (")) << first;
   const Finished second = push({kRun, "--to", "http://ann:right@" + server.host() + "/runs/"});
   EXPECT_EQ(second.code, 0) << second;
-  EXPECT_EQ(second.out, first.out.substr(0, first.out.find(", 2,917 of")) + ", all of them there already\n");
+  EXPECT_EQ(second.out, first.out.substr(0, first.out.find(", 2,919 of")) + ", all of them there already\n");
   EXPECT_TRUE(has(statement(server, "SELECT name, ops FROM runs.runs FINAL"), "ring.lks.gz\t2905\n"));
+  EXPECT_TRUE(has(statement(server, "SELECT sum(ops), count() FROM runs.rollups FINAL"), "2905\t2\n"));
 }
 
 TEST(PushCommand, StoresWhatThePageAsks) {

@@ -37,6 +37,7 @@ void expect_whole(const ClickHouseServer& server, const std::string& database) {
   for (const auto& [table, rows] : std::map<std::string, std::string>{{"processes", "2"},
                                                                       {"comms", "1"},
                                                                       {"ops", "10"},
+                                                                      {"rollups", "2"},
                                                                       {"findings", "2"},
                                                                       {"losses", "1"},
                                                                       {"runs", "1"}})
@@ -46,7 +47,7 @@ void expect_whole(const ClickHouseServer& server, const std::string& database) {
 void expect_whole(const Result<PushResult>& pushed) {
   ASSERT_TRUE(pushed) << pushed.error().message();
   EXPECT_EQ(pushed->differences, std::vector<std::string>{});
-  EXPECT_EQ(pushed->rows, 17u);
+  EXPECT_EQ(pushed->rows, 19u);
 }
 
 // Stands between a pusher and a server: hands on each request, but inserts only if `meddle`, which is told
@@ -77,7 +78,7 @@ TEST(FleetPush, StoresARunOnceHoweverOftenItIsPushed) {
   const FleetJob job;
   const auto first = store::push(job.run, target(server.host(), "fleet"), {});
   expect_whole(first);
-  EXPECT_EQ(first->sent_rows, 17u);
+  EXPECT_EQ(first->sent_rows, 19u);
   const auto second = store::push(job.run, target(server.host(), "fleet"), {});
   expect_whole(second);
   EXPECT_EQ(second->sent_rows, 0u);
@@ -114,7 +115,7 @@ TEST(FleetPush, StoresHostileNamesAsTheyAre) {
 TEST(FleetPush, GoesOnAfterAKillOfThePusher) {
   NEED_CLICKHOUSE();
   ClickHouseServer server;
-  for (const int stop : {0, 1, 2, 5, 8, 12, 13}) {
+  for (const int stop : {0, 1, 2, 5, 8, 10, 16, 17}) {
     for (const bool is_stored : {false, true}) {
       const std::string database = "kill" + std::to_string(stop) + (is_stored ? "stored" : "lost");
       int url[2];
@@ -143,7 +144,7 @@ TEST(FleetPush, GoesOnAfterAKillOfThePusher) {
       const auto pushed = store::push(job.run, target(server.host(), database), {});
       expect_whole(pushed);
       const int stored = stop + (is_stored ? 1 : 0);
-      EXPECT_EQ(pushed->sent_batches, static_cast<uint64_t>(7 - stored / 2)) << stop << is_stored;
+      EXPECT_EQ(pushed->sent_batches, static_cast<uint64_t>(9 - stored / 2)) << stop << is_stored;
       expect_whole(server, database);
     }
   }
@@ -170,6 +171,21 @@ TEST(FleetPush, OutlivesAKillOfTheServer) {
     server.start();
     expect_whole(server, database);
   }
+}
+
+TEST(FleetPush, BringsAStoreOfTheFirstSchemaUpToDate) {
+  NEED_CLICKHOUSE();
+  const ClickHouseServer server;
+  const FleetJob job;
+  expect_whole(store::push(job.run, target(server.host(), "fleet"), {}));
+  auto client = Client::open(*store::clickhouse::parse_address("http://" + server.host()), {});
+  ASSERT_TRUE(client);
+  for (const char* statement :
+       {"ALTER TABLE fleet.runs DROP COLUMN schema", "DROP TABLE fleet.rollups", "DROP TABLE fleet.batches"})
+    ASSERT_TRUE(client->execute(statement)) << statement;
+  expect_whole(store::push(job.run, target(server.host(), "fleet"), {}));
+  expect_whole(server, "fleet");
+  EXPECT_EQ(ask(server, "SELECT schema FROM fleet.runs FINAL", 1), (Rows{{"1"}}));
 }
 
 TEST(FleetPush, HasSeveralPushersOfOneRun) {

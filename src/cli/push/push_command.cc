@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "analysis/rollup/rollups.h"
 #include "base/text/units.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
@@ -69,7 +70,8 @@ int run(const Arguments& arguments) {
   const store::FleetRun fleet_run{.job = &*evidence->job,
                                   .name = run_name(arguments.operands().front()),
                                   .lockstep_version = LOCKSTEP_VERSION,
-                                  .findings = push::fleet_findings(*diagnosed, *evidence)};
+                                  .findings = push::fleet_findings(*diagnosed, *evidence),
+                                  .rollups = analysis::rollup::rollups(*evidence->job)};
   auto pushed = [&] {
     Progress progress("sending");
     return store::push(fleet_run, target, progress.callback());
@@ -85,7 +87,7 @@ const Command push_command = {
     .name = "push",
     .summary = "send a finished run into a ClickHouse store",
     .description =
-        "Sends the operations, processes, communicators, losses and findings of a finished run into an existing "
+        "Sends the operations, their sums a minute, processes, communicators, losses and findings of a finished run into an existing "
         "ClickHouse, where runs of many jobs can be asked together: docs/fleet.md has the tables and some questions. It "
         "makes the tables where they are missing. A password is taken from the environment variable "
         "LOCKSTEP_PUSH_KEY, else from the URL, where other users of the machine can see it.\n\n"

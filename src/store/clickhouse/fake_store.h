@@ -2,6 +2,7 @@
 // As much of ClickHouse as a push asks of it, in memory: tables that keep the newest row of a key, blocks in
 // the Native format, and the counts. A test makes it fail where it likes.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -34,6 +35,8 @@ class FakeStore {
   // Asked with the table's name and the number of the insert.
   std::function<Fault(const std::string& table, int insert)> fault;
 
+  bool lose_alter = false;  // ALTERs are carried out, and never answered
+
   std::map<std::string, StoredTable> tables;
   std::vector<std::string> inserts;  // names of tables, in order
 
@@ -50,6 +53,10 @@ class FakeStore {
     if (statement.starts_with("CREATE DATABASE")) return LoopbackServer::reply(200, "");
     if (std::regex_search(statement, found, std::regex("^CREATE TABLE IF NOT EXISTS `fleet`\\.`(\\w+)`")))
       return create(found[1], statement);
+    if (std::regex_search(
+            statement, found,
+            std::regex("^ALTER TABLE `fleet`\\.`(\\w+)` ADD COLUMN `(\\w+)` (\\S+) AFTER `(\\w+)`$")))
+      return add_column(tables[found[1]].columns, {found[2], found[3]}, found[4]);
     if (std::regex_search(statement, found, std::regex("^INSERT INTO `fleet`\\.`(\\w+)`")))
       return insert(found[1], request.body);
     if (std::regex_search(statement, found,
@@ -76,6 +83,19 @@ class FakeStore {
       table.key.push_back(at->str());
     tables.try_emplace(name, table);
     return LoopbackServer::reply(200, "");
+  }
+
+  Reply add_column(std::vector<std::pair<std::string, std::string>>& columns,
+                   const std::pair<std::string, std::string>& added, const std::string& after) {
+    const auto is = [&](const std::string& name) {
+      return [name](const auto& column) { return column.first == name; };
+    };
+    if (std::any_of(columns.begin(), columns.end(), is(added.first)))
+      return LoopbackServer::reply(500, "Code: 44, e.displayText() = DB::Exception: it is there");
+    const auto at = std::find_if(columns.begin(), columns.end(), is(after));
+    EXPECT_NE(at, columns.end());
+    columns.insert(at + 1, added);
+    return lose_alter ? Reply{} : LoopbackServer::reply(200, "");
   }
 
   // Takes a block apart.
@@ -105,8 +125,9 @@ class FakeStore {
     }
   };
   static std::vector<Cell> cells(const std::string& type, size_t rows, Bytes& bytes) {
-    static const std::map<std::string, size_t> kWidths = {
-        {"UInt8", 1}, {"Date", 2}, {"UInt32", 4}, {"Int32", 4}, {"UInt64", 8}, {"Int64", 8}, {"Float64", 8}};
+    static const std::map<std::string, size_t> kWidths = {{"UInt8", 1},  {"Date", 2},   {"DateTime", 4},
+                                                          {"UInt32", 4}, {"Int32", 4},  {"UInt64", 8},
+                                                          {"Int64", 8},  {"Float64", 8}};
     std::vector<Cell> column(rows);
     if (const auto width = kWidths.find(type); width != kWidths.end()) {
       for (Cell& cell : column) {

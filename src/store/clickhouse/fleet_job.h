@@ -51,6 +51,17 @@ class FleetJob {
     finding.hosts = {"a", ""};
     finding.comm = 0;
     run.findings = {finding, {}};
+    for (const int64_t day : {19'000, 19'001}) {
+      model::Rollup& rollup = run.rollups.emplace_back();
+      rollup.minute = day * 24 * 60 + 7;
+      rollup.process = 1;
+      rollup.func = all_reduce;
+      rollup.size_bits = 5;
+      rollup.ops = rollup.compared = rollup.late_ops = 3;
+      rollup.bytes = 48;
+      rollup.blamed_ns = 1e9 + 0.4;
+      for (const double late : {0.0, 1e6, 1e6}) rollup.late_ns.add(late);
+    }
     run.job = &job;
     run.name = "run'; --";
   }

@@ -22,7 +22,7 @@ Result<PushResult> push_to(const FakeStore& store, const FleetRun& run) {
 void expect_whole(const FakeStore& store, const Result<PushResult>& pushed) {
   ASSERT_TRUE(pushed) << pushed.error().message();
   EXPECT_EQ(pushed->differences, std::vector<std::string>{});
-  const std::map<std::string, size_t> kRows = {{"processes", 2}, {"comms", 1},  {"ops", 10},
+  const std::map<std::string, size_t> kRows = {{"processes", 2}, {"comms", 1},  {"ops", 10}, {"rollups", 2},
                                                {"findings", 2},  {"losses", 1}, {"runs", 1}};
   for (const auto& [name, rows] : kRows) EXPECT_EQ(store.tables.at(name).rows.size(), rows) << name;
 }
@@ -32,9 +32,9 @@ TEST(Push, StoresARunOnce) {
   const FleetJob job;
   const auto pushed = push_to(store, job.run);
   expect_whole(store, pushed);
-  EXPECT_EQ(pushed->rows, 17u);
-  EXPECT_EQ(pushed->sent_rows, 17u);
-  EXPECT_EQ(pushed->batches, 7u) << "two days of operations, and one of each other table";
+  EXPECT_EQ(pushed->rows, 19u);
+  EXPECT_EQ(pushed->sent_rows, 19u);
+  EXPECT_EQ(pushed->batches, 9u) << "two days of operations and sums, and one of each other table";
   EXPECT_EQ(store.inserts[store.inserts.size() - 2], "runs") << "a run is there when all of it is";
   EXPECT_EQ(store.inserts.back(), "batches");
   const auto again = push_to(store, job.run);
@@ -62,6 +62,52 @@ TEST(Push, StoresTimesByDay) {
     EXPECT_EQ(row.at("gpu_after_ns").number, 10u);
   }
   EXPECT_EQ(days, (std::map<uint64_t, int>{{19'000, 8}, {19'001, 2}}));
+}
+
+TEST(Push, StoresSumsOfEachMinute) {
+  FakeStore store;
+  const FleetJob job;
+  expect_whole(store, push_to(store, job.run));
+  std::set<uint64_t> minutes;
+  for (const auto& [key, row] : store.tables["rollups"].rows) {
+    minutes.insert(row.at("minute").number);
+    EXPECT_EQ(row.at("day").number, row.at("minute").number / 86'400);
+    EXPECT_EQ(row.at("host").bytes, FleetJob::kHost);
+    EXPECT_EQ(row.at("nodes").number, 1u) << "of its members, as NCCL does not say";
+    EXPECT_EQ(row.at("blamed_ns").number, 1'000'000'000u);
+    const int32_t bins[] = {0, 80}, counts[] = {1, 2};
+    EXPECT_EQ(row.at("late_bins").bytes, std::string(reinterpret_cast<const char*>(bins), sizeof bins));
+    EXPECT_EQ(row.at("late_counts").bytes, std::string(reinterpret_cast<const char*>(counts), sizeof counts));
+  }
+  EXPECT_EQ(minutes, (std::set<uint64_t>{19'000 * 86'400 + 420, 19'001 * 86'400 + 420}));
+}
+
+// As a store of the first schema is.
+void make_old(FakeStore& store) {
+  store.tables.erase("rollups");
+  auto& runs = store.tables["runs"];
+  runs.columns.erase(std::find(runs.columns.begin(), runs.columns.end(),
+                               std::pair<std::string, std::string>("schema", "UInt32")));
+  for (auto& [key, row] : runs.rows) row["schema"] = {};
+  std::erase_if(store.tables["batches"].rows, [](const auto& mark) {
+    const std::string& target = mark.second.at("target").bytes;
+    return target == "rollups" || target == "runs";
+  });
+}
+
+TEST(Push, BringsAStoreOfTheFirstSchemaUpToDate) {
+  for (const bool is_answer_lost : {false, true}) {
+    FakeStore store;
+    const FleetJob job;
+    expect_whole(store, push_to(store, job.run));
+    make_old(store);
+    store.lose_alter = is_answer_lost;
+    const auto pushed = push_to(store, job.run);
+    expect_whole(store, pushed);
+    EXPECT_EQ(pushed->sent_batches, 3u)
+        << "what the first schema did not have: two days of sums, and the run";
+    EXPECT_EQ(store.tables["runs"].rows.begin()->second.at("schema").number, clickhouse::kSchema);
+  }
 }
 
 TEST(Push, CountsNothingTwiceAfterLostAnswers) {
@@ -198,9 +244,9 @@ TEST(Batches, AreAsLargeAsTheyMayBe) {
        {clickhouse::BatchLimits{.rows = 3}, clickhouse::BatchLimits{.rows = 1000, .bytes = 1}}) {
     clickhouse::Batches batches(*client, "fleet", rows.run(), rows.day(), limits);
     ASSERT_TRUE(rows.send(batches, {}));
-    EXPECT_EQ(batches.rows(), 17u);
-    EXPECT_GT(batches.batches(), 8u);
-    EXPECT_EQ(batches.sent_rows(), 17u);
+    EXPECT_EQ(batches.rows(), 19u);
+    EXPECT_GT(batches.batches(), 9u);
+    EXPECT_EQ(batches.sent_rows(), 19u);
     for (const auto id : {clickhouse::TableId::kOps, clickhouse::TableId::kRuns})
       EXPECT_EQ(*batches.compare(id), "") << "the same rows in other batches are the same rows";
   }

@@ -53,6 +53,20 @@ int64_t after(int64_t ns, int64_t begin_ns) {
   return ns == 0 || begin_ns == 0 || __builtin_sub_overflow(ns, begin_ns, &distance) ? 0 : distance;
 }
 
+uint64_t rounded(double value) {
+  constexpr double kMost = 1e19;  // below 2^64
+  return value > 0 ? static_cast<uint64_t>(std::min(value, kMost) + 0.5) : 0;
+}
+
+// Hosts of a communicator: as NCCL says, else of the members that are there.
+int32_t nodes_of(const Job& job, const model::JobComm& comm) {
+  if (comm.nodes > 0) return comm.nodes;
+  std::set<std::string_view> hosts;
+  for (const uint32_t member : comm.members)
+    if (member != kNoRow) hosts.insert(job.text(job.processes[job.members[member].process].row.host));
+  return static_cast<int32_t>(hosts.size());
+}
+
 // Which of a process' operations have the same index on the same communicator.
 class Repeats {
  public:
@@ -107,6 +121,7 @@ Result<void> RunRows::send(Batches& batches, const std::function<void(double)>& 
   LOCKSTEP_TRY(send_processes(batches));
   LOCKSTEP_TRY(send_comms(batches));
   LOCKSTEP_TRY(send_ops(batches, progress));
+  LOCKSTEP_TRY(send_rollups(batches));
   LOCKSTEP_TRY(send_findings(batches));
   LOCKSTEP_TRY(send_losses(batches));
   return send_run(batches);
@@ -206,6 +221,37 @@ Result<void> RunRows::send_ops_of(uint32_t process, Batches& batches) const {
   return {};
 }
 
+Result<void> RunRows::send_rollups(Batches& batches) const {
+  std::vector<int32_t> nodes;
+  for (const model::JobComm& comm : job_.comms) nodes.push_back(nodes_of(job_, comm));
+  for (const model::Rollup& from : run_.rollups) {
+    const JobProcess& process = job_.processes[from.process];
+    const model::JobComm& comm = job_.comms[from.comm];
+    const int64_t minute = std::clamp<int64_t>(from.minute, 0, UINT32_MAX / 60);
+    const auto day = static_cast<uint16_t>(minute / (24 * 60));
+    LOCKSTEP_ASSIGN(BlockWriter * block, batches.row(TableId::kRollups, day));
+    block->number(day).number(run_number_).number(as_number(minute * 60)).number(processes_[from.process]);
+    block->number(comms_[from.comm]).number(from.kind).text(job_.text(from.func)).text(job_.text(from.algo));
+    block->text(job_.text(from.proto)).number(from.size_bits).number(as_number(process.row.rank));
+    block->text(name(job_, process.row.host)).text(name(job_, process.row.gpu_model));
+    block->number(as_number(process.row.nccl_version));
+    block->number(comm.ranks > 0 ? as_number(comm.ranks) : comm.members.size());
+    block->number(as_number(nodes[from.comm])).number(from.ops).number(from.bytes).number(from.timed);
+    block->number(as_number(from.gpu_ns)).number(from.compared).number(rounded(from.waited_ns));
+    block->number(from.late_ops).number(rounded(from.blamed_ns)).number(from.moved_ops);
+    block->number(rounded(from.bus_bytes)).number(rounded(from.moving_ns));
+    for (const model::Bins* bins : {&from.late_ns, &from.busbw_mbps}) {
+      std::vector<int32_t> numbers, counts;
+      for (const auto& [bin, count] : bins->counts()) {
+        numbers.push_back(bin);
+        counts.push_back(static_cast<int32_t>(std::min<uint32_t>(count, INT32_MAX)));
+      }
+      block->numbers(numbers).numbers(counts);
+    }
+  }
+  return batches.finish(TableId::kRollups);
+}
+
 Result<void> RunRows::send_findings(Batches& batches) const {
   for (size_t i = 0; i < run_.findings.size(); ++i) {
     const FleetFinding& finding = run_.findings[i];
@@ -264,6 +310,7 @@ Result<void> RunRows::send_run(Batches& batches) const {
   block->number(as_number(job_.expected_ranks)).texts(texts(hosts)).texts(texts(models));
   block->numbers(std::vector<int32_t>(versions.begin(), versions.end())).number(ops).number(lost);
   block->text(found.id).text(found.finding_class).text(found.statement).text(run_.lockstep_version);
+  block->number(kSchema);
   return batches.finish(TableId::kRuns);
 }
 

@@ -27,6 +27,7 @@ class RunRows {
   Result<void> send_comms(Batches& batches) const;
   Result<void> send_ops(Batches& batches, const std::function<void(double)>& progress) const;
   Result<void> send_ops_of(uint32_t process, Batches& batches) const;
+  Result<void> send_rollups(Batches& batches) const;
   Result<void> send_findings(Batches& batches) const;
   Result<void> send_losses(Batches& batches) const;
   Result<void> send_run(Batches& batches) const;

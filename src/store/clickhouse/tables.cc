@@ -47,6 +47,15 @@ constexpr Column kOpColumns[] = {{"day", kDate},
                                  {"gpu_ns", kInt64},
                                  {"gpu_source", kUInt8},
                                  {"gpu_error_ns", kInt64}};
+constexpr Column kRollupColumns[] = {
+    {"day", kDate},           {"run", kUInt64},         {"minute", kDateTime},    {"process", kUInt64},
+    {"comm", kUInt64},        {"kind", kUInt8},         {"func", kString},        {"algo", kString},
+    {"proto", kString},       {"size_bits", kUInt8},    {"rank", kInt32},         {"host", kString},
+    {"gpu_model", kString},   {"nccl_version", kInt32}, {"ranks", kInt32},        {"nodes", kInt32},
+    {"ops", kUInt64},         {"bytes", kUInt64},       {"timed", kUInt64},       {"gpu_ns", kUInt64},
+    {"compared", kUInt64},    {"waited_ns", kUInt64},   {"late_ops", kUInt64},    {"blamed_ns", kUInt64},
+    {"moved_ops", kUInt64},   {"bus_bytes", kUInt64},   {"moving_ns", kUInt64},   {"late_bins", kInt32s},
+    {"late_counts", kInt32s}, {"busbw_bins", kInt32s},  {"busbw_counts", kInt32s}};
 constexpr Column kFindingColumns[] = {
     {"day", kDate},         {"run", kUInt64},         {"finding", kUInt32},        {"id", kString},
     {"class", kString},     {"severity", kString},    {"is_verdict", kUInt8},      {"statement", kString},
@@ -73,7 +82,8 @@ constexpr Column kRunColumns[] = {{"day", kDate},
                                   {"verdict", kString},
                                   {"verdict_class", kString},
                                   {"verdict_text", kString},
-                                  {"lockstep_version", kString}};
+                                  {"lockstep_version", kString},
+                                  {"schema", kUInt32}};
 constexpr Column kBatchColumns[] = {{"day", kDate},        {"run", kUInt64},  {"target", kString},
                                     {"batch", kUInt32},    {"rows", kUInt64}, {"digest", kUInt64},
                                     {"written_ns", kInt64}};
@@ -82,6 +92,7 @@ constexpr Table kAll[kTables] = {
     {"processes", kProcessColumns, "toYYYYMM(day)", "run, process"},
     {"comms", kCommColumns, "toYYYYMM(day)", "run, comm"},
     {"ops", kOpColumns, "day", "run, comm, kind, op_index, rank, process, peer, nth"},
+    {"rollups", kRollupColumns, "day", "run, minute, process, comm, kind, func, algo, proto, size_bits"},
     {"findings", kFindingColumns, "toYYYYMM(day)", "run, finding"},
     {"losses", kLossColumns, "toYYYYMM(day)", "run, loss"},
     {"runs", kRunColumns, "toYYYYMM(day)", "run"},
@@ -119,6 +130,18 @@ std::string sum_of(const Column& column) {
 }  // namespace
 
 const Table& table(TableId id) { return kAll[number(id)]; }
+
+uint32_t schema_of(const Table& table, const Column& column) {
+  return table.name == "runs" && column.name == "schema" ? 1 : 0;
+}
+
+std::string add_column_sql(const std::string& database, const Table& table, size_t column) {
+  const Column& added = table.columns[column];
+  std::string sql =
+      "ALTER TABLE " + full_name(database, table) + " ADD COLUMN " + identifier(added.name) + " ";
+  sql += type_text(added.type);
+  return sql + " AFTER " + identifier(table.columns[column - 1].name);
+}
 
 std::string create_table_sql(const std::string& database, const Table& table, const Version& version) {
   std::string sql = "CREATE TABLE IF NOT EXISTS " + full_name(database, table) + " (";

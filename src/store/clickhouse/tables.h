@@ -16,8 +16,8 @@
 namespace lockstep::store::clickhouse {
 
 // In the order in which they are filled: a run is in `runs` once all of it is there.
-enum class TableId : uint8_t { kProcesses, kComms, kOps, kFindings, kLosses, kRuns, kBatches };
-inline constexpr size_t kTables = 7;
+enum class TableId : uint8_t { kProcesses, kComms, kOps, kRollups, kFindings, kLosses, kRuns, kBatches };
+inline constexpr size_t kTables = 8;
 constexpr size_t number(TableId id) { return static_cast<size_t>(id); }
 
 struct Table {
@@ -28,8 +28,18 @@ struct Table {
 };
 const Table& table(TableId id);
 
+// What rows are made of. A store of an earlier schema gets what is new in this one when a run is pushed;
+// `runs.schema` is the one that a run was pushed with.
+//   0  the first
+//   1  rollups; runs.schema
+inline constexpr uint32_t kSchema = 1;
+// The schema that a column came with, where its table is older.
+uint32_t schema_of(const Table& table, const Column& column);
+
 // Columns are packed by their kind where the server can.
 std::string create_table_sql(const std::string& database, const Table& table, const Version& version);
+// A column that a store of an earlier schema lacks, behind the one before it: not the first.
+std::string add_column_sql(const std::string& database, const Table& table, size_t column);
 std::string insert_sql(const std::string& database, const Table& table);
 // One row: the number of rows of a run, then the sums of its columns as class BlockWriter has them.
 std::string sums_sql(const std::string& database, const Table& table, uint64_t run);

@@ -37,6 +37,7 @@ size_t number_bytes(ColumnType type) {
       return 2;
     case ColumnType::kUInt32:
     case ColumnType::kInt32:
+    case ColumnType::kDateTime:
       return 4;
     case ColumnType::kUInt64:
     case ColumnType::kInt64:
@@ -49,7 +50,7 @@ size_t number_bytes(ColumnType type) {
 // As toUInt64() has it.
 uint64_t as_summed(uint64_t value, ColumnType type) {
   if (type == ColumnType::kUInt8) return static_cast<uint8_t>(value);
-  if (type == ColumnType::kUInt32) return static_cast<uint32_t>(value);
+  if (type == ColumnType::kUInt32 || type == ColumnType::kDateTime) return static_cast<uint32_t>(value);
   if (type == ColumnType::kInt32) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
   return type == ColumnType::kDate ? 0 : value;
 }
@@ -57,8 +58,9 @@ uint64_t as_summed(uint64_t value, ColumnType type) {
 }  // namespace
 
 std::string_view type_text(ColumnType type) {
-  constexpr std::string_view kTexts[] = {"UInt8",   "UInt32", "UInt64", "Int32",        "Int64",
-                                         "Float64", "Date",   "String", "Array(Int32)", "Array(String)"};
+  constexpr std::string_view kTexts[] = {"UInt8",  "UInt32",       "UInt64",       "Int32",
+                                         "Int64",  "Float64",      "Date",         "DateTime",
+                                         "String", "Array(Int32)", "Array(String)"};
   return kTexts[static_cast<size_t>(type)];
 }
 

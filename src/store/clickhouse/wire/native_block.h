@@ -18,7 +18,8 @@ enum class ColumnType : uint8_t {
   kInt32,
   kInt64,
   kFloat64,
-  kDate,  // days since the epoch, at most 65,535
+  kDate,      // days since the epoch, at most 65,535
+  kDateTime,  // seconds since the epoch
   kString,
   kInt32s,   // Array(Int32)
   kStrings,  // Array(String)
