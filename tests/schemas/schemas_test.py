@@ -4,11 +4,13 @@
 
 Usage: schemas_test.py SOURCE_TREE FOLDER_OF_PROGRAMS
 """
+import http.server
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 SOURCE, BIN = (pathlib.Path(argument).resolve() for argument in (sys.argv.pop(1), sys.argv.pop(1)))
@@ -55,6 +57,22 @@ def problems(value, schema, root, at="document"):
     return found
 
 
+class Store(http.server.BaseHTTPRequestHandler):
+    """As much of a ClickHouse as `lockstep fleet hosts` asks of it."""
+
+    def do_POST(self):
+        statement = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        answers = (("version()", "18.16.1"), ("system.columns", "2"), ("schema = 0", "3"), ("", "node\tlate\t2\t1\t0.5\t1e-9\t0\t5\tnan"))
+        answer = next(answer for part, answer in answers if part in statement) + "\n"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_):
+        pass
+
+
 class Schemas(unittest.TestCase):
     seen = set()
 
@@ -98,6 +116,10 @@ class Schemas(unittest.TestCase):
             self.hold("logs", "logs", "--json", logs)
         self.hold("compare", "compare", "--json", "good", "late")
         self.hold("compare", "compare", "--json", "--gate", "step<=1.03,busbw:allreduce>=0.9", "good", "good")
+        with http.server.HTTPServer(("127.0.0.1", 0), Store) as store:
+            threading.Thread(target=store.serve_forever, daemon=True).start()
+            self.hold("fleet", "fleet", "hosts", "--json", "--from", f"http://127.0.0.1:{store.server_port}/")
+            store.shutdown()
         self.assertEqual(self.seen, set(SCHEMAS), "each schema is held by a document")
 
     def test_the_validator_can_fail(self):

@@ -10,6 +10,8 @@ namespace lockstep::store::clickhouse {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMayNotSet = 164;  // "Cannot override setting in readonly mode"
+
 Result<Client> Client::open(const Address& address, const ClientLimits& limits) {
   LOCKSTEP_ASSIGN(HttpClient http, HttpClient::open(address, limits.http));
   Client client(std::move(http), address, limits);
@@ -48,7 +50,12 @@ Result<std::string> Client::ask(const std::string& query, std::string_view body,
   std::chrono::milliseconds pause = limits_.first_pause;
   std::optional<Clock::time_point> end;
   for (;;) {
-    HttpAnswer answer = http_.post(query, body);
+    const bool has_both = !query.empty() && !limits_.settings.empty();
+    HttpAnswer answer = http_.post(query + (has_both ? "&" : "") + limits_.settings, body);
+    if (error_code(answer.body) == kMayNotSet && !limits_.settings.empty()) {
+      limits_.settings.clear();
+      continue;
+    }
     Judgement judgement = judge(answer, columns == 0, was_reached_);
     if (judgement.meaning == Meaning::kDone && columns > 0 && !parse_rows(answer.body, columns))
       judgement = {was_reached_ ? Meaning::kUnknown : Meaning::kNo,

@@ -16,6 +16,9 @@ struct ClientLimits {
   HttpLimits http{};
   std::chrono::milliseconds patience{60'000};  // from a statement's first failure on
   std::chrono::milliseconds first_pause{250}, longest_pause{10'000};
+  // Of each statement, as a URL has them; without them where the user may not change settings, as such users
+  // may only read.
+  std::string settings{};
 };
 
 // One thread. Errors are kIo when patience ran out, kPermission when the server does not let the user in,

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/fleet/answer_text.h"
+#include "cli/kit/console.h"
+#include "cli/kit/table.h"
+#include "store/fleet_questions.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {0, "from", "URL",
+     "the store: http[s]://[USER@]HOST[:PORT][/DATABASE]; the database is `fleet` if none is named"},
+    {0, "days", "N", "ask the last N days", "30"},
+    {0, "json", "", "print the answer as JSON"},
+    {0, "sql", "", "print the SQL of the question, and ask nobody"},
+    {0, "patience", "TIME", "keep trying this long while the store does not answer, such as 10m", "10s"},
+};
+
+std::string list_text() {
+  Table table({"<question", "<lists"});
+  for (const store::FleetQuestion& question : store::fleet_questions())
+    table.add({std::string(question.name), std::string(question.title)});
+  return table.text("");
+}
+
+const store::FleetQuestion* find_question(const std::string& name) {
+  const auto all = store::fleet_questions();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& of) { return of.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+int fail_to_ask(const Error& error) {
+  const int code = fail(error);
+  return error.code == ErrorCode::kIo ? kExitCannotTell : code;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.operands().empty()) return print(list_text());
+  const std::string& name = arguments.operands()[0];
+  const store::FleetQuestion* const question = find_question(name);
+  if (question == nullptr)
+    return fail("there is no question '" + name + "'; `lockstep fleet` alone lists all");
+  const auto days = arguments.number("days");
+  if (!days) return fail(days.error());
+  if (*days == 0 || *days > store::kMostFleetDays)
+    return fail("--days takes 1 to " + format_count(store::kMostFleetDays) + " days");
+  const auto patience = parse_duration(arguments.value("patience"));
+  if (!patience)
+    return fail("--patience takes a time, such as 10m, not '" + arguments.value("patience") + "'");
+  const auto asked_days = static_cast<uint32_t>(*days);
+  if (arguments.has("sql")) {
+    const auto database =
+        store::fleet_database(arguments.has("from") ? arguments.value("from") : "http://localhost/fleet");
+    if (!database) return fail(database.error());
+    return print(store::fleet_sql(*question, *database, asked_days) + "\n");
+  }
+  if (!arguments.has("from"))
+    return fail("--from is missing: the URL of a ClickHouse server; see lockstep fleet --help");
+  store::FleetTarget target{.url = arguments.value("from"),
+                            .key = {},
+                            .patience = std::chrono::milliseconds(*patience / 1'000'000)};
+  if (const char* const key = std::getenv("LOCKSTEP_PUSH_KEY"); key != nullptr) target.key = key;
+  const auto answer = store::ask_fleet(*question, target, asked_days);
+  if (!answer) return fail_to_ask(answer.error());
+  if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, asked_days)));
+  return print(fleet::answer_text(*question, *answer, asked_days));
+}
+
+}  // namespace
+
+const Command fleet_command = {
+    .name = "fleet",
+    .summary = "ask the runs of many jobs in a ClickHouse store together",
+    .description =
+        "Asks the runs that `lockstep push` sent into a ClickHouse: which hosts are blamed again and again, and since "
+        "when; which NCCL version is slower; how many GPU-hours were lost waiting. Without a question it lists all. "
+        "docs/fleet.md says what they mean.\n\n"
+        "It only reads, for at most two minutes, and shows at most 1,000 rows. A password is taken from the environment "
+        "variable LOCKSTEP_PUSH_KEY, else from the URL. The exit code is 0 if the store answered, 2 for wrong usage or "
+        "a store that refuses, and 3 if it did not answer.",
+    .operands = {.name = "QUESTION",
+                 .help = "what to ask: hosts, versions, busbw, lost, verdicts or findings",
+                 .least = 0,
+                 .most = 1,
+                 .choices = "hosts versions busbw lost verdicts findings"},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli
