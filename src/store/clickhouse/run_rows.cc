@@ -2,6 +2,7 @@
 #include "store/clickhouse/run_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -55,7 +56,7 @@ int64_t after(int64_t ns, int64_t begin_ns) {
 
 uint64_t rounded(double value) {
   constexpr double kMost = 1e19;  // below 2^64
-  return value > 0 ? static_cast<uint64_t>(std::min(value, kMost) + 0.5) : 0;
+  return value > 0 ? static_cast<uint64_t>(std::round(std::min(value, kMost))) : 0;
 }
 
 // Hosts of a communicator: as NCCL says, else of the members that are there.
