@@ -294,17 +294,18 @@ class Comparison {
   }
 
   // What the others lost is no more than what its ranks have beyond their own usual steps either: that others
-  // work less where they wait is part of the lead. Of a host half of the ranks must have it: some wait for
-  // the others, but where one alone works longer, the host does not.
+  // work less where they wait is part of the lead. Of a host half of the ranks must have it, and two: some
+  // wait for the others, but where one alone works longer, the host does not.
   void describe(const std::vector<size_t>& unit, LongestOwn& longest) const {
     std::vector<double> beyond;
     for (size_t rank : unit) {
       longest.processes.push_back(ranks_[rank].process);
       beyond.push_back(beyond_usual(ranks_[rank], &Rank::own, longest.pattern));
     }
-    const auto middle = beyond.begin() + static_cast<std::ptrdiff_t>(beyond.size() / 2);
-    std::nth_element(beyond.begin(), middle, beyond.end());
-    const double share = std::min(*middle / longest.lead.middle, 1.0);
+    const size_t without = std::min(beyond.size() / 2, std::max<size_t>(beyond.size(), 2) - 2);
+    const auto least = beyond.begin() + static_cast<std::ptrdiff_t>(without);
+    std::nth_element(beyond.begin(), least, beyond.end());
+    const double share = std::min(*least / longest.lead.middle, 1.0);
     for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
       *ns *= share;
     const Rank& first = ranks_[unit.front()];

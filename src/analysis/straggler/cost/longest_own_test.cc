@@ -24,20 +24,21 @@ double no_ms(uint32_t, uint32_t) { return 0; }
 // Steps of one reduction of all. Each rank works 2 ms for it, and what `gpu` and `host` add; the reduction is
 // through 8 ms after the slowest began it.
 struct Training {
-  explicit Training(const Ms& gpu, const Ms& host = no_ms, uint32_t per_host = 0, bool timed = true)
-      : builder(kOfFour, per_host), costs(costs_of(kOfFour, kOfForty, no_ms)) {
+  explicit Training(const Ms& gpu, const Ms& host = no_ms, uint32_t per_host = 0, bool timed = true,
+                    uint32_t ranks = kOfFour)
+      : builder(ranks, per_host), costs(costs_of(ranks, kOfForty, no_ms)) {
     const uint32_t world = builder.world();
     std::vector<int64_t> begins;
     double now = 1;
     for (uint32_t step = 0; step < kOfForty; ++step) {
       double last = 0;
       std::vector<double> called, start;
-      for (uint32_t rank = 0; rank < kOfFour; ++rank) {
+      for (uint32_t rank = 0; rank < ranks; ++rank) {
         called.push_back(now + 0.1 + host(rank, step));
         start.push_back(now + 2 + gpu(rank, step) + host(rank, step));
         last = std::max(last, start.back());
       }
-      for (uint32_t rank = 0; rank < kOfFour; ++rank) {
+      for (uint32_t rank = 0; rank < ranks; ++rank) {
         testing::Call call{.called_ms = called[rank]};
         if (timed) call.gpu_start_ms = start[rank], call.gpu_end_ms = last + 8;
         builder.call(rank, world, call);
@@ -122,20 +123,31 @@ TEST(LongestOwn, IsAllOfOneHostTogether) {
   EXPECT_TRUE(of({1, 2}).empty()) << "ranks of two hosts";
 }
 
-// Hosts that launch late until step 10; then the others wait in the reduction and launch meanwhile, and one
-// of the late ones waits for the other.
+// Hosts that launch late until step 10; then those of the first host wait in the reduction and launch
+// meanwhile. Of the other, the first `longer` ranks work longer, for which the others wait.
+std::vector<LongestOwn> of_a_late_host(uint32_t ranks, uint32_t longer) {
+  const uint32_t first = ranks / 2;
+  return Training(
+             [=](uint32_t rank, uint32_t step) {
+               if (step < kLateSince) return 10.0;
+               return rank < first ? 3.0 : rank < first + longer ? 10.4 : 9.9;
+             },
+             no_ms, first, true, ranks)
+      .find();
+}
+
 TEST(LongestOwn, CostsWhatHalfOfTheHostWorksLongerThanUsually) {
-  const auto host = Training(
-                        [](uint32_t rank, uint32_t step) {
-                          if (step < kLateSince) return 10.0;
-                          return rank == 3 ? 10.4 : rank == 2 ? 9.9 : 3.0;
-                        },
-                        no_ms, 2)
-                        .find();
+  const auto host = of_a_late_host(8, 2);
   ASSERT_EQ(host.size(), 1u);
-  EXPECT_EQ(host[0].processes, (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(host[0].processes, (std::vector<uint32_t>{4, 5, 6, 7}));
   EXPECT_NEAR(host[0].lead.middle, (kOfForty - kLateSince) * 0.4e6, 1e3);
   EXPECT_NEAR(host[0].per_step_ns, 0.4e6, 1e3);
+}
+
+TEST(LongestOwn, IsNoHostOfWhichOneAloneWorksLonger) {
+  EXPECT_TRUE(of_a_late_host(8, 1).empty());
+  EXPECT_TRUE(of_a_late_host(4, 1).empty()) << "half of two ranks is one";
+  EXPECT_EQ(of_a_late_host(4, 2).size(), 1u);
 }
 
 TEST(LongestOwn, MayBeASingleStep) {
