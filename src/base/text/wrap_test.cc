@@ -19,5 +19,12 @@ TEST(Wrap, CountsColumnsNotBytes) {
             "\u00fc\u00fc\u00fc \u00fc\u00fc\u00fc\nx");
 }
 
+TEST(Lines, AreWithoutNewlines) {
+  using Lines = std::vector<std::string_view>;
+  EXPECT_EQ(lines(""), Lines{});
+  EXPECT_EQ(lines("a"), Lines{"a"});
+  EXPECT_EQ(lines("a\n\nb\n"), (Lines{"a", "", "b"}));
+}
+
 }  // namespace
 }  // namespace lockstep

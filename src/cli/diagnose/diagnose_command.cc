@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text/units.h"
+#include "base/text/wrap.h"
 #include "cli/command.h"
 #include "cli/diagnose/report_text.h"
 #include "cli/kit/console.h"
@@ -47,11 +48,9 @@ std::string screen(const std::string& text, const std::string& last_line) {
   struct winsize size {};
   size_t rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2 ? size.ws_row : 24;
   std::string out = "\033[H";
-  size_t lines = 0;
-  for (size_t at = 0; at < text.size() && lines + 2 < rows; ++lines) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    out += text.substr(at, end - at) + "\033[K\r\n";
-    at = end + 1;
+  size_t shown = 0;
+  for (std::string_view line : lines(text)) {
+    if (++shown + 1 < rows) out += std::string(line) + "\033[K\r\n";
   }
   return out + last_line + "\033[K\033[J";
 }

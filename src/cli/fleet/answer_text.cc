@@ -6,6 +6,7 @@
 
 #include "base/text/units.h"
 #include "cli/kit/table.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::cli::fleet {
 namespace {
@@ -17,15 +18,6 @@ Number parse(const std::string& cell) {
   Number value{};
   std::from_chars(cell.data(), cell.data() + cell.size(), value);
   return value;
-}
-
-// 22304 -> "2.23.4", 2604 -> "2.6.4"
-std::string version_text(int64_t version) {
-  constexpr int64_t kLastOfOld = 2900;  // NCCL 2.8 and older
-  if (version <= 0) return "-";
-  const int64_t base = version < kLastOfOld ? 1000 : 10000;
-  return std::to_string(version / base) + "." + std::to_string(version % base / 100) + "." +
-         std::to_string(version % 100);
 }
 
 std::string size_text(int64_t bits) {
@@ -54,7 +46,7 @@ std::string cell_text(Kind kind, const std::string& cell) {
     case Kind::kSize:
       return size_text(parse<int64_t>(cell));
     case Kind::kVersion:
-      return version_text(parse<int64_t>(cell));
+      return model::nccl_version_text(parse<int32_t>(cell));
   }
   return cell;
 }

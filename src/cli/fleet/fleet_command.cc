@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/text/units.h"
 #include "cli/command.h"
 #include "cli/fleet/answer_text.h"
 #include "cli/kit/console.h"
 #include "cli/kit/table.h"
+#include "cli/push/target.h"
 #include "store/fleet_questions.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    {0, "from", "URL",
-     "the store: http[s]://[USER@]HOST[:PORT][/DATABASE]; the database is `fleet` if none is named"},
+    {0, "from", "URL", push::kTargetHelp},
     {0, "days", "N", "ask the last N days", "30"},
     {0, "json", "", "print the answer as JSON"},
     {0, "sql", "", "print the SQL of the question, and ask nobody"},
-    {0, "patience", "TIME", "keep trying this long while the store does not answer, such as 10m", "10s"},
+    push::patience_option("10s"),
 };
 
 std::string list_text() {
@@ -49,9 +48,8 @@ int run(const Arguments& arguments) {
   if (!days) return fail(days.error());
   if (*days == 0 || *days > store::kMostFleetDays)
     return fail("--days takes 1 to " + format_count(store::kMostFleetDays) + " days");
-  const auto patience = parse_duration(arguments.value("patience"));
-  if (!patience)
-    return fail("--patience takes a time, such as 10m, not '" + arguments.value("patience") + "'");
+  const auto target = push::target_of(arguments, "from");
+  if (!target) return fail(target.error());
   const auto asked_days = static_cast<uint32_t>(*days);
   if (arguments.has("sql")) {
     const auto database =
@@ -61,11 +59,7 @@ int run(const Arguments& arguments) {
   }
   if (!arguments.has("from"))
     return fail("--from is missing: the URL of a ClickHouse server; see lockstep fleet --help");
-  store::FleetTarget target{.url = arguments.value("from"),
-                            .key = {},
-                            .patience = std::chrono::milliseconds(*patience / 1'000'000)};
-  if (const char* const key = std::getenv("LOCKSTEP_PUSH_KEY"); key != nullptr) target.key = key;
-  const auto answer = store::ask_fleet(*question, target, asked_days);
+  const auto answer = store::ask_fleet(*question, *target, asked_days);
   if (!answer) return fail_to_ask(answer.error());
   if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, asked_days)));
   return print(fleet::answer_text(*question, *answer, asked_days));

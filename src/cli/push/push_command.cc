@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "analysis/rollup/rollups.h"
@@ -10,6 +9,7 @@
 #include "cli/kit/memory_limit.h"
 #include "cli/kit/progress.h"
 #include "cli/push/findings.h"
+#include "cli/push/target.h"
 #include "store/fleet.h"
 #include "verdict/diagnosed_run.h"
 
@@ -17,9 +17,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    {0, "to", "URL",
-     "the store: http[s]://[USER@]HOST[:PORT][/DATABASE]; the database is `fleet` if none is named"},
-    {0, "patience", "TIME", "keep trying this long while the store does not answer, such as 10m", "1m"},
+    {0, "to", "URL", push::kTargetHelp},
+    push::patience_option("1m"),
     kMemoryOption,
 };
 
@@ -51,13 +50,9 @@ int run(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   if (!arguments.has("to"))
     return fail("--to is missing: the URL of a ClickHouse server; see lockstep push --help");
-  const auto patience = parse_duration(arguments.value("patience"));
-  if (!patience)
-    return fail("--patience takes a time, such as 10m, not '" + arguments.value("patience") + "'");
-  store::FleetTarget target{
-      .url = arguments.value("to"), .key = {}, .patience = std::chrono::milliseconds(*patience / 1'000'000)};
-  if (const char* const key = std::getenv("LOCKSTEP_PUSH_KEY"); key != nullptr) target.key = key;
-  if (auto checked = store::check_target(target); !checked) return fail(checked.error());
+  const auto target = push::target_of(arguments, "to");
+  if (!target) return fail(target.error());
+  if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
   auto diagnosed = [&] {
     Progress progress("reading");
     return verdict::diagnose(arguments.operands(), progress.callback());
@@ -74,7 +69,7 @@ int run(const Arguments& arguments) {
                                   .rollups = analysis::rollup::rollups(*evidence->job)};
   auto pushed = [&] {
     Progress progress("sending");
-    return store::push(fleet_run, target, progress.callback());
+    return store::push(fleet_run, *target, progress.callback());
   }();
   if (!pushed) return fail_to_push(pushed.error());
   const int code = pushed->differences.empty() ? kExitOk : kExitFindings;

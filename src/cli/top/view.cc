@@ -144,14 +144,9 @@ std::vector<std::string> lines_of(const std::vector<std::vector<std::string>>& r
   };
   Table table(picked([](size_t i) { return kHeadings[i]; }));
   for (const auto& row : rows) table.add(picked([&](size_t i) { return row[i]; }));
-  std::string text = table.text("");
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    size_t stop = text.find('\n', at);
-    lines.push_back(text.substr(at, stop - at));
-    at = stop + 1;
-  }
-  return lines;
+  const std::string text = table.text("");
+  const auto all = lines(text);
+  return {all.begin(), all.end()};
 }
 
 // As many columns as the width takes, whole ones, the more important ones first.
@@ -179,14 +174,13 @@ Chosen fitting(const std::vector<std::vector<std::string>>& rows, const ViewOpti
 
 // In lines of the width; what would take more than `most` is cut.
 std::vector<Line> wrapped(const std::string& text, Mood mood, size_t width, size_t most) {
-  std::vector<Line> lines;
-  std::string folded = width == SIZE_MAX ? text : wrap(text, 0, width);
-  for (size_t at = 0; at <= folded.size() && lines.size() < most;) {
-    size_t stop = std::min(folded.find('\n', at), folded.size());
-    lines.push_back({cut(folded.substr(at, stop - at), width), mood});
-    at = stop + 1;
+  const std::string folded = width == SIZE_MAX ? text : wrap(text, 0, width);
+  std::vector<Line> out;
+  for (std::string_view line : lines(folded)) {
+    if (out.size() < most) out.push_back({cut(std::string(line), width), mood});
   }
-  return lines;
+  if (out.empty()) out.push_back({"", mood});
+  return out;
 }
 
 std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Health health) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The questions as SQL that servers from 18.16 on understand, which has no parameters: @DB is the database
-// and
+// The questions as SQL that servers from 18.16 on understand, which has no parameters: @DB is the database,
 // @DAYS a number. There a lambda may use a column only where the query around it does, too, and ARRAY JOIN
 // comes before JOIN; hence the many levels.
 #include "store/fleet_questions.h"
