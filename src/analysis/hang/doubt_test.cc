@@ -124,6 +124,35 @@ TEST(Doubt, WhoStandsBehindWhatAnotherHasNotCalledIsNotBlamed) {
   }
 }
 
+// Two stages of two ranks, whose records begin somewhere, as a ring leaves them. Rank 2 does not come to the
+// operation that rank 3 calls before it sends to rank 1; rank 0 does not come to what rank 1 calls after its
+// receive. `sent`: of what rank 3 has sent to rank 1, the first sends are gone, too.
+TEST(Doubt, InARingSendsAndReceivesAreCountedFromWhatBothEndsHaveCalled) {
+  for (const int sent : {3, 4}) {
+    JobBuilder job(4);
+    const uint32_t world = job.world(), first = job.comm("data", {0, 1}), second = job.comm("data", {2, 3});
+    const uint32_t pipeline = job.comm("pipeline", {1, 3});
+    const auto send = [&](double ms) { job.call(3, pipeline, {.func = "Send", .called_ms = ms, .peer = 0}); };
+    const auto receive = [&](double ms) {
+      job.call(1, pipeline, {.func = "Recv", .called_ms = ms, .peer = 1});
+    };
+    job.steps(first, 10, 20, 100, 0);
+    job.steps(second, 10, 20, 100, 0);
+    for (int step = 10 - sent; step < 10; ++step) send(100 * step + 10);
+    for (int step = 5; step < 10; ++step) receive(100 * step + 10);
+    job.steps(world, 10, 90, 100, 0);
+    receive(1010);
+    for (const uint32_t rank : {0U, 1U}) job.call(rank, first, {.called_ms = 1020});
+    job.call(1, first, {.called_ms = 1030});
+    job.call(3, second, {.called_ms = 1020});
+    send(1025);
+    for (uint32_t rank = 0; rank < 4; ++rank) job.process(rank).lost = 1000;
+    const Finding finding = only_finding(job);
+    EXPECT_EQ(id_text(finding.id), "never-joined");
+    EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
+  }
+}
+
 // Ranks 0 to 3 stop together. Those of a tensor group stand in one operation, and sends and receives connect
 // the groups.
 TEST(Doubt, RanksThatStopTogetherMayStandBehindOneOperationByWayOfOthers) {

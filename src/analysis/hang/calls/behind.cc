@@ -4,11 +4,17 @@
 // stands so on one rank holds the other ranks that have called it, and what those called later stands behind
 // it there. The walk lowers, by rank, the time of the call from which on it stands; every operation is looked
 // at once.
+//
+// Sends and receives pair by their count from the first on. Where ring retention has recycled that, they are
+// counted from a collective that both ends have called: a program pairs them between two of these, or posts
+// one early, which moves the count by that one. That is enough to say that a rank may stand, and too little
+// to say that it does.
 #include "analysis/hang/calls/behind.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "job/match/match.h"
@@ -70,13 +76,62 @@ class Walk {
     for (const model::Lane& lane : member.lanes) {
       const model::Member* other = nullptr;
       const model::Lane* there = job::match::counterpart(job_, member, lane, &other);
-      const uint32_t at = first_after(ops, lane.first, lane.ops, since_ns) - lane.first;
-      if (there == nullptr || at >= lane.ops || at >= there->ops ||
-          !job::match::pairs_comparable(job_, member, *other))
-        continue;
+      uint32_t at = first_after(ops, lane.first, lane.ops, since_ns) - lane.first;
+      if (there == nullptr || at >= lane.ops) continue;
+      if (!job::match::pairs_comparable(job_, member, *other))
+        at = counted_anew({member, lane}, at, {*other, *there});
+      if (at >= there->ops) continue;
       stand(job_state_.actor_of(static_cast<uint32_t>(other - job_.members.data())),
             job_.ops(*other).entered_ns(there->first + at));
     }
+  }
+
+  struct End {
+    const model::Member& member;
+    const model::Lane& lane;
+  };
+  // Which operation of the other end is the `at`-th of this one, by the newest collective before it that both
+  // have called and from which on both have all of the lane; kNoRow unknown.
+  uint32_t counted_anew(const End& here, uint32_t at, const End& there) const {
+    if (job_state_.gap(here.member.process).any() || job_state_.gap(there.member.process).any())
+      return model::kNoRow;
+    const model::JobOps &ops = job_.ops(here.member), &others = job_.ops(there.member);
+    const int64_t called_ns = ops.entered_ns(here.lane.first + at);
+    int64_t newest_ns = 0;
+    uint32_t found = model::kNoRow;
+    for (uint32_t row : job_.processes[here.member.process].members) {
+      for (uint32_t other_row : job_.processes[there.member.process].members) {
+        const model::Member &member = job_.members[row], &other = job_.members[other_row];
+        const auto shared = newest_shared(member, other, called_ns);
+        if (!shared || shared->first <= newest_ns) continue;
+        const auto [here_ns, there_ns] = *shared;
+        const uint32_t before = first_after(ops, here.lane.first, here.lane.ops, here_ns) - here.lane.first;
+        const uint32_t start =
+            first_after(others, there.lane.first, there.lane.ops, there_ns) - there.lane.first;
+        if (before == 0 || start == 0) continue;  // what came between is not all there
+        newest_ns = here_ns;
+        found = start + at - before;
+      }
+    }
+    return found;
+  }
+
+  // When two processes called the newest collective of a communicator that both have and the first had called
+  // before that time.
+  std::optional<std::pair<int64_t, int64_t>> newest_shared(const model::Member& here,
+                                                           const model::Member& there,
+                                                           int64_t before_ns) const {
+    constexpr auto kNone = model::Member::Alignment::kNone;
+    if (here.comm != there.comm || here.ops == 0 || there.ops == 0 || here.alignment == kNone ||
+        there.alignment == kNone)
+      return std::nullopt;
+    const model::JobOps &ops = job_.ops(here), &others = job_.ops(there);
+    const uint32_t end = first_after(ops, here.first, here.ops, before_ns);
+    if (end == here.first) return std::nullopt;
+    const uint32_t index = std::min(ops.index[end - 1], others.index[there.first + there.ops - 1]);
+    const auto op = job_.op_at(here, index), other = job_.op_at(there, index);
+    if (!op || !other) return std::nullopt;
+    return std::pair(ops.entered_ns(*op), others.entered_ns(*other));
   }
 
   // Later ones of the communicator were called later by whoever called this one.
