@@ -40,6 +40,10 @@ Result<Job> Job::make(const JobOptions& options, Attempt attempt) {
                   plan_fault(options.fault, {layout, programs, options.program, options.steps,
                                              options.mode == format::Mode::kDeep, random}));
   fault.disturbance.slow_funcs = options.slow_funcs;
+  if (options.ring > 0) {
+    for (int rank = 0; rank < layout.ranks(); ++rank) fault.disturbance.ring_chunks[rank] = options.ring;
+    fault.truth.op_index = -1;  // nobody knows how many were recycled
+  }
   const Random varying(options.again == 0 ? options.seed : random.bits(Draw::kAgain, options.again));
   Job job{options, varying, std::move(layout), std::move(programs), std::move(fault), {}, {}, attempt};
   for (int host = 0; host < job.layout.hosts(); ++host)

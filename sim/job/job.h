@@ -28,6 +28,7 @@ struct JobOptions {
   bool marks = false;
   std::vector<SlowFunc> slow_funcs;  // beside the fault
   double end_share = 1;              // all processes are killed so far through the job; 1: they are not
+  int ring = 0;                      // chunks that each thread keeps, the newest; 0: all
 };
 
 // Which of the times that a launcher started the job.

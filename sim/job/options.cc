@@ -81,6 +81,7 @@ Result<void> take_value(std::string_view option, const std::string& value, Optio
   if (option == "--mode") return mode(value, &job.mode);
   if (option == "--hang-seconds") return number(option, value, 0.0, 1e6, &job.hang_seconds);
   if (option == "--end-share") return number(option, value, 0.01, 1.0, &job.end_share);
+  if (option == "--ring") return number(option, value, 0, 65536, &job.ring);
   if (option == "--threads") return number(option, value, 1u, 1024u, &out->threads);
   if (option == "--plugin") {
     out->plugin = value;
@@ -145,6 +146,7 @@ RUN/truth.json with what is really wrong and what the clocks really show. The sa
                           a collective takes so much longer from a step on, beside the fault; may be given again
   --hang-seconds T        how long the living are recorded after the last event (60)
   --end-share X           all processes are killed at one moment, that part of the way through the job (1: they are not)
+  --ring N                each thread of a process keeps its newest N chunks of 32 KiB, as ring retention does (0: all)
   --live                  run it instead, here and now: a process per rank that calls the capture library and waits for the
                           others; until all have ended, or this one is told to end
   --plugin LIB            of a live job (../lib/liblockstep-nccl.so beside this program)

@@ -222,6 +222,20 @@ TEST(Gather, OnlyWhatIsGoneCountsAsLost) {
   EXPECT_EQ(job.losses.size(), 3u);
 }
 
+TEST(Gather, WhatARingOverwroteIsNoHole) {
+  for (const char* kind : {"overwritten", "overwritten_chunk", "missing_chunk"}) {
+    SCOPED_TRACE(kind);
+    WrittenRun run(1, [&](size_t, Trace& trace) -> Result<void> {
+      add_process(trace, 0);
+      trace.lose(0, "read", kind, 3, "");
+      return {};
+    });
+    const Job job = gathered(run);
+    EXPECT_EQ(job.processes[0].lost, 3u);
+    EXPECT_EQ(job.processes[0].holes, std::string_view(kind) == "missing_chunk" ? 3u : 0u);
+  }
+}
+
 TEST(Gather, ABadProcessIsALossAndNoneIsAnError) {
   auto write = [](size_t i, Trace& trace) -> Result<void> {
     if (i != 1) return Error{ErrorCode::kIo, "unreadable", "file" + std::to_string(i)};

@@ -61,6 +61,10 @@ bool events_gone(std::string_view loss) {
   return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
 }
 
+// What a ring overwrote is missing in front. All other losses are holes in the middle, behind which order is
+// doubtful.
+bool leaves_hole(std::string_view loss) { return loss != "overwritten" && loss != "overwritten_chunk"; }
+
 class PartMaker {
  public:
   PartMaker(Trace& trace, ProcessPart& part) : trace_(trace), part_(part) {}
@@ -74,9 +78,7 @@ class PartMaker {
       const std::string_view kind = part_.strings[part_.losses.kind[i]];
       if (!events_gone(kind)) continue;
       part_.process.lost += part_.losses.count[i];
-      // What a ring overwrote is missing in front; all other losses are holes in the middle, behind which
-      // order is doubtful.
-      if (kind != "overwritten") part_.process.holes += part_.losses.count[i];
+      if (leaves_hole(kind)) part_.process.holes += part_.losses.count[i];
     }
     make_members();
     place_ops();
