@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives the n-th operation of each member one number. A record that lost nothing is counted from its start.
 // Any other is placed by NCCL's own numbers, which count by communicator and function: those of the fullest
-// member are the reference, and operations between two known places keep their distance. Times are not used,
-// since ranks may be seconds apart and hosts' clocks are aligned only later, from this match.
+// member are the reference, and operations between two known places keep their distance. Records that lack
+// nothing but their beginning, as rings leave them, need one place: a rank that calls another function than
+// the others gives its later calls other numbers, and by these the calls that differ would never meet. Times
+// are not used, since ranks may be seconds apart and hosts' clocks are aligned only later, from this match.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,6 +41,7 @@ class CommAligner {
     // Members that are counted from the start need no numbers: their places compare as they are.
     if (all_known || reference == nullptr || reference->ops == 0) return;
     number_reference(*reference);
+    is_reference_unbroken_ = is_unbroken(*reference);
     // Nothing of the reference has a number that names it alone, as in a job of replayed graphs: members keep
     // the alignment that they have.
     if (known_.empty()) return;
@@ -57,6 +60,18 @@ class CommAligner {
   // whatever was counted; a replayed graph repeats numbers.
   bool whole(const Member& member) const {
     return has_all(job_, job_.processes[member.process]) && !skipped_number(job_, member);
+  }
+
+  // Nothing is missing between its first operation here and its last.
+  bool is_unbroken(const Member& member) const {
+    if (job_.processes[member.process].holes != 0) return false;
+    const model::JobOps& ops = job_.ops(member);
+    std::unordered_set<model::StringId> seen;
+    bool jumps = false;
+    visit_numbered(member, [&](uint32_t i, uint64_t, uint32_t missing) {
+      jumps = jumps || (!seen.insert(func(ops, i)).second && missing != 0);
+    });
+    return !jumps;
   }
 
   static bool better(const Member& a, const Member& b) {
@@ -156,6 +171,8 @@ class CommAligner {
     if (anchor == kNoRow) return;
     if (place[anchor] < anchor) return;  // more operations before it than the reference had: not one order
     uint32_t next = place[anchor] - anchor;
+    if (is_reference_unbroken_ && is_unbroken(member))
+      std::fill(place.begin() + anchor + 1, place.end(), kNoIndex);
     for (uint32_t i = 0; i < member.ops; ++i) {
       // A known place that lies behind the running count is not taken: places of one member must ascend, as
       // binary searches rely on it.
@@ -169,6 +186,7 @@ class CommAligner {
   model::Job& job_;
   const std::vector<uint32_t>& members_;
   std::unordered_map<uint64_t, uint32_t> known_;  // call number -> index
+  bool is_reference_unbroken_ = false;
 };
 
 }  // namespace

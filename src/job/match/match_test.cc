@@ -106,6 +106,26 @@ TEST(Match, AllRingsWrappedStillAgree) {
   }
 }
 
+// Rank 0 calls an all-reduce where the others gather, and its gathers have other numbers from then on.
+TEST(Match, RanksOfARingThatCallOtherFunctionsMeetInThem) {
+  for (const uint32_t ranks : {2U, 3U}) {
+    JobBuilder builder(ranks);
+    const uint32_t world = builder.world();
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      calls(builder, rank, world, 100, 110, "AllGather");
+      if (rank == 0) calls(builder, rank, world, 0, 1);
+      calls(builder, rank, world, 110, rank == 0 ? 115 : 116, "AllGather");
+      wrapped(builder, rank, 100);
+    }
+    const Job job = builder.build();
+    for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ(indexes(job, world, rank).back(), 115u);
+    const std::vector<Difference> found = differences(job);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].index, 110u);
+    EXPECT_EQ(found[0].tie, ranks == 2);
+  }
+}
+
 TEST(Match, WhatItsSourceNumberedIsNotNumberedAgain) {
   JobBuilder builder(2);
   uint32_t world = builder.world();
