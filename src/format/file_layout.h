@@ -16,6 +16,9 @@
 // made after all its other bytes; before publishing, the writer zeroes the tag word of the unit behind it.
 // So a reader stops at the first zero tag, and what a crash can cost is the one entry being written.
 //
+// Which store publishes what, and in which order it is read on a CPU that keeps none: docs/format.md, proved
+// in tests/memory_order/protocols_test.cc. Nothing here relies on a CPU that keeps its stores in order.
+//
 // All fields are little-endian. Zero means "not written". Unknown record kinds are skipped by size.
 #pragma once
 #include <cstddef>

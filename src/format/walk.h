@@ -56,6 +56,26 @@ inline uint32_t entry_units(const void* chunk, Purpose purpose, uint32_t unit) {
   return unit + units <= kLastUnit ? units : 0;
 }
 
+// Makes of two copies of a chunk that grows meanwhile one in which every entry is whole. A tag word holds for
+// what is read after it, and of one copy nobody knows what was read first: so the tag words are those of
+// `tags`, which was made first, and all else is of `rest`, which was read behind a fence. Both have
+// kChunkBytes bytes, those of `rest` end at `rest_units`. From `unit` on, where an entry begins, `tags`
+// becomes the result, with zeros behind what was published.
+inline void join_copies(unsigned char* tags, const unsigned char* rest, uint32_t rest_units, Purpose purpose,
+                        uint32_t unit) {
+  constexpr size_t kTag = offsetof(RecordHead, stop_after), kBehind = kTag + sizeof(uint64_t);
+  uint32_t units = 0;
+  for (; unit < kLastUnit; unit += units) {
+    units = entry_units(tags, purpose, unit);
+    if (units == 0 || unit + units > rest_units) break;
+    const size_t at = size_t{unit} * kUnitBytes, bytes = size_t{units} * kUnitBytes;
+    std::memcpy(tags + at, rest + at, kTag);
+    std::memcpy(tags + at + kBehind, rest + at + kBehind, bytes - kBehind);
+  }
+  if (units == 0) ++unit;  // whoever walks sees why that ends here
+  std::memset(tags + size_t{unit} * kUnitBytes, 0, size_t{kUnitsPerChunk - unit} * kUnitBytes);
+}
+
 // What records and definitions tell alike, by their head: the kind, which is 0 until the entry is published,
 // and the size in units, which is 0 for a record of unknown kind.
 inline uint32_t kind_of(const RecordHead& head) { return static_cast<uint8_t>(head.kind); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -98,6 +99,42 @@ TEST(Walk, FillsUpAnOlderDefinitionWithZeros) {
   const auto read = walk.as<NoteDef>();
   EXPECT_EQ(read.key[0], 'k');
   EXPECT_EQ(read.value[sizeof read.value - 1], 0) << "behind the two units that it has";
+}
+
+TEST(Walk, OfTwoCopiesTagsAreThoseOfTheFirstAndAllElseOfTheSecond) {
+  KernelChRecord record{};
+  record.head = {100, 0, Kind::kKernelCh, 0, 3};
+  Bytes first, second;
+  first.add(record, sizeof record / kUnitBytes);
+  record.parent = 5;  // not there yet when the first copy came by, though the tag behind it was
+  record.gpu_stop = 9;
+  record.head.stop_after = 8;
+  record.head.flags = kFlagStopped;
+  second.add(record, sizeof record / kUnitBytes);
+  second.add_link(7);  // published since: who reads next time finds it
+  join_copies(first.chunk.data(), second.chunk.data(), kUnitsPerChunk, Purpose::kRecords, kChunkHeaderUnits);
+  Walk<RecordHead> walk(first.chunk.data(), kUnitsPerChunk);
+  ASSERT_TRUE(walk.next());
+  EXPECT_EQ(walk.as<KernelChRecord>().parent, 5u);
+  EXPECT_EQ(walk.as<KernelChRecord>().gpu_stop, 9u);
+  EXPECT_EQ(walk.head().stop_after, 0u) << "a stop that is newer than the first copy";
+  EXPECT_EQ(walk.head().flags, 0u);
+  EXPECT_FALSE(walk.next());
+  EXPECT_EQ(walk.stop(), WalkStop::kUnwritten);
+}
+
+TEST(Walk, OfTwoCopiesNothingIsLeftBehindWhatWasPublished) {
+  Bytes first, second;
+  for (Bytes* bytes : {&first, &second}) {
+    bytes->add_link(7);
+    bytes->add_link(8);
+    std::memset(bytes->chunk.data() + size_t{bytes->unit + 1} * kUnitBytes, 0xee, kUnitBytes);
+  }
+  join_copies(first.chunk.data(), second.chunk.data(), second.unit - 1, Purpose::kRecords, kChunkHeaderUnits);
+  Walk<RecordHead> walk(first.chunk.data(), kUnitsPerChunk);
+  EXPECT_EQ(children(walk), (std::vector<uint64_t>{7})) << "the second copy ends inside the other entry";
+  EXPECT_TRUE(std::all_of(first.chunk.begin() + walk.unit() * kUnitBytes, first.chunk.end(),
+                          [](unsigned char byte) { return byte == 0; }));
 }
 
 TEST(Counted, OneOperationIsACallATaskOrBothAndNoSumFalls) {

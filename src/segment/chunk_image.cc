@@ -13,7 +13,8 @@ using format::Purpose;
 
 // What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose
 // checksum says that it was filled in since, or in a chunk that is being recycled, whose number then no
-// longer fits. So what reads chunks here races by design.
+// longer fits. So what reads chunks here races by design. Each entry is copied after its tag was loaded, and
+// with that tag: a copy never has a stop without the late fields that were stored before it.
 #define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
 
 LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* from, uint32_t first,
@@ -23,15 +24,21 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* fro
   for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 }
 
-// The entry's size in units if its tag is there, and with it all that was stored before; else 0.
-LOCKSTEP_READS_BESIDE_WRITERS uint32_t published_units(const char* chunk, Purpose purpose, uint32_t unit) {
-  // The kind word alone is read, once and with acquire: it says whether the rest is there.
+// Copies an entry if its tag is there, and with it all that was stored before. Its size in units; else 0.
+LOCKSTEP_READS_BESIDE_WRITERS uint32_t copy_entry(const char* chunk, unsigned char* copy, Purpose purpose,
+                                                  uint32_t unit) {
+  constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
   unsigned char head[format::kUnitBytes] = {};
-  const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
-  const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE);
-  memcpy(head + offsetof(format::RecordHead, stop_after), &word, sizeof word);
+  const size_t at = size_t{unit} * format::kUnitBytes;
+  // Read once and with acquire: it says whether the rest is there.
+  const uint64_t word =
+      __atomic_load_n(reinterpret_cast<const uint64_t*>(chunk + at + kTag), __ATOMIC_ACQUIRE);
+  memcpy(head + kTag, &word, sizeof word);
   const uint32_t units = word >> 32 == 0 ? 0 : format::units_of_head(head, purpose);
-  return unit + units <= format::kLastUnit ? units : 0;
+  if (units == 0 || unit + units > format::kLastUnit) return 0;
+  copy_units(copy, chunk, unit, units);
+  memcpy(copy + at + kTag, &word, sizeof word);
+  return units;
 }
 
 }  // namespace
@@ -48,10 +55,9 @@ LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned ch
   if (!format::has_seal(purpose)) return false;
   uint32_t unit = format::kChunkHeaderUnits;
   for (uint32_t units; unit < format::kLastUnit; unit += units) {
-    units = published_units(chunk, purpose, unit);
+    units = copy_entry(chunk, copy, purpose, unit);
     if (units == 0) break;
   }
-  copy_units(copy, chunk, format::kChunkHeaderUnits, unit - format::kChunkHeaderUnits);
   const size_t used = size_t{unit} * format::kUnitBytes;
   memset(copy + used, 0, format::kChunkBytes - used);
   return true;

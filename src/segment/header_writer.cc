@@ -20,13 +20,17 @@ bool write_at(int file, const void* bytes, size_t size, uint64_t offset) {
   return true;
 }
 
-// The part with `state` goes last: who sees the new state sees the rest of the header, too.
+// The part with `state` goes last: who sees the new state sees the rest of the header, too. Likewise the
+// number of the request that the rest of `in_force` answers.
 bool write_header(int file, const format::FileHeader& header) {
   using format::FileHeader;
   constexpr size_t kLive = offsetof(FileHeader, control) + sizeof header.control;
-  constexpr size_t kRequest = offsetof(FileHeader, request), kAnswer = offsetof(FileHeader, in_force);
+  constexpr size_t kRequest = offsetof(FileHeader, request), kNumber = offsetof(FileHeader, in_force);
+  constexpr size_t kAnswer = kNumber + sizeof header.in_force.taken;
+  static_assert(offsetof(format::ControlState, taken) == 0);
   const auto* bytes = reinterpret_cast<const char*>(&header);
   return write_at(file, bytes + kAnswer, sizeof header - kAnswer, kAnswer) &&
+         write_at(file, bytes + kNumber, sizeof header.in_force.taken, kNumber) &&
          write_at(file, bytes + kLive, kRequest - kLive, kLive) &&
          write_at(file, bytes, offsetof(FileHeader, control), 0);
 }

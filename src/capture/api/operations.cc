@@ -200,8 +200,7 @@ void end(lockstep_op op, const lockstep_gpu_times* times) {
     else
       log->lose(kLoss_unknown_state);
   }
-  record->head.flags |= format::kFlagStopped;
-  __atomic_store_n(&record->head.stop_after, after, __ATOMIC_RELEASE);
+  ThreadLog::store_stop(&record->head, after);
   if (Session::get().file().ring()) count_duration(log, record, op, now);
 }
 

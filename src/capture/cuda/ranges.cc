@@ -267,8 +267,7 @@ void end_range(uint64_t range) {
   const uint32_t after = ticks_after(head->start, now);
   if (__builtin_expect(after == format::kSaturated, 0))
     log->append_state(range, format::kStateStop, now, 0, 0);
-  head->flags |= format::kFlagStopped;
-  __atomic_store_n(&head->stop_after, after, __ATOMIC_RELEASE);
+  ThreadLog::store_stop(head, after);
 }
 
 }  // namespace lockstep::capture::cuda

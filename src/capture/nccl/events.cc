@@ -495,8 +495,7 @@ uint64_t unknown_event() {
     if (__builtin_expect(after == format::kSaturated, 0))
       log->append_state(handle, format::kStateStop, now, 0, 0);
   }
-  head->flags |= format::kFlagStopped;
-  __atomic_store_n(&head->stop_after, after, __ATOMIC_RELEASE);
+  ThreadLog::store_stop(head, after);
 }
 
 namespace {

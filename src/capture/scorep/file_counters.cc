@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "format/element_size.h"
 #include "format/losses.h"
@@ -61,8 +62,10 @@ size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
   const size_t got = read_file(segment_, base + format::kHeaderBytes + moved);
   uint32_t entry = 0;
   const auto entry_at = static_cast<off_t>(format::kSegmentHeaderBytes + uint64_t{at->place} * sizeof entry);
+  std::atomic_thread_fence(std::memory_order_acquire);  // as between any two reads beside a writer
   const bool is_still =
       pread(segment_, &entry, sizeof entry, entry_at) == ssize_t{sizeof entry} && entry == number + 1;
+  std::atomic_thread_fence(std::memory_order_acquire);
   return is_still ? got : read_file(file_, offset);
 }
 
@@ -214,10 +217,15 @@ bool FileCounters::read_chunk(Chunk& chunk) {
   format::ChunkHeader header;
   if (!read(format::chunk_offset(chunk.index), &header, sizeof(header))) return false;
   const size_t from = size_t{chunk.unit} * format::kUnitBytes;
-  const size_t got =
-      read_some(format::entry_offset(chunk.index, chunk.unit), buffer_ + from, format::kChunkBytes - from);
-  memset(buffer_ + from + got, 0, format::kChunkBytes - from - got);
-  const auto valid = static_cast<uint32_t>((from + got) / format::kUnitBytes);
+  const auto read_to = [&](unsigned char* copy) {
+    const size_t got =
+        read_some(format::entry_offset(chunk.index, chunk.unit), copy + from, format::kChunkBytes - from);
+    memset(copy + from + got, 0, format::kChunkBytes - from - got);
+    return static_cast<uint32_t>((from + got) / format::kUnitBytes);
+  };
+  const uint32_t valid = read_to(buffer_);
+  if (chunk.unit < format::kLastUnit && format::entry_units(buffer_, chunk.purpose, chunk.unit) != 0)
+    format::join_copies(buffer_, again_, read_to(again_), chunk.purpose, chunk.unit);
   const format::WalkStop stop = chunk.purpose == Purpose::kDefs ? walk<format::DefHead>(chunk, valid)
                                                                 : walk<format::RecordHead>(chunk, valid);
   // The next chunk was there before this look: this one was full then.

@@ -85,7 +85,7 @@ class FileCounters {
   uint64_t stops_[kMostStops] =
       {};  // the last handles that stopped on another thread: their events may be read later
   uint32_t next_stop_ = 0;
-  char buffer_[format::kChunkBytes];
+  unsigned char buffer_[format::kChunkBytes], again_[format::kChunkBytes];
 };
 
 }  // namespace lockstep::capture::scorep

@@ -129,8 +129,14 @@ class ProcessFile {
   bool allocate_header();
   void stop_claims() {
     ready_.store(0, std::memory_order_relaxed);
-    const uint32_t numbers = (ring_ ? claimed_ : numbers_).exchange(kNoChunk, std::memory_order_relaxed);
-    if (numbers != kNoChunk) ended_at_.store(numbers, std::memory_order_relaxed);
+    // Who sees that there are no more has the number that there were.
+    std::atomic<uint32_t>& last = ring_ ? claimed_ : numbers_;
+    uint32_t numbers = last.load(std::memory_order_relaxed);
+    do {
+      if (numbers == kNoChunk) break;
+      ended_at_.store(numbers, std::memory_order_relaxed);
+    } while (
+        !last.compare_exchange_weak(numbers, kNoChunk, std::memory_order_release, std::memory_order_relaxed));
     returned_.store(0, std::memory_order_relaxed);
   }
   uint32_t take_back();

@@ -15,10 +15,22 @@ struct LogOwner {
   uint32_t log, tid;
 };
 
+// Who follows the link has every entry of the chunk before it: it is stored after them.
+inline void name_next(char* chunk, uint32_t next) {
+  __atomic_store_n(&reinterpret_cast<format::ChunkHeader*>(chunk)->next, Session::get().file().number(next),
+                   __ATOMIC_RELEASE);
+}
+
+// In a ring the chunk may be copied meanwhile. So what it held goes before its old number does: who sees the
+// new one sees nothing of the old entries.
 inline char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no, LogOwner owner) {
   char* chunk = Session::get().file().chunk(index);
   auto* header = reinterpret_cast<format::ChunkHeader*>(chunk);
+  auto* first = reinterpret_cast<uint64_t*>(chunk + sizeof(format::ChunkHeader) +
+                                            offsetof(format::RecordHead, stop_after));
   __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  __atomic_store_n(first, uint64_t{0}, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   header->purpose = purpose;
   header->log = static_cast<uint16_t>(owner.log);
@@ -27,9 +39,6 @@ inline char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_
   header->records = 0;
   header->claimed_ticks = read_ticks();
   header->tid = owner.tid;
-  auto* first = reinterpret_cast<uint64_t*>(chunk + sizeof(format::ChunkHeader) +
-                                            offsetof(format::RecordHead, stop_after));
-  __atomic_store_n(first, uint64_t{0}, __ATOMIC_RELAXED);
   __atomic_store_n(&header->magic, format::kChunkMagic, __ATOMIC_RELEASE);
   return chunk;
 }

@@ -21,7 +21,7 @@ class DefinitionChunks {
     if (used_ + bytes > format::kLastUnit * format::kUnitBytes) {
       const uint32_t index = Session::get().file().claim_chunk();
       if (index == kNoChunk) return nullptr;
-      reinterpret_cast<format::ChunkHeader*>(chunk_)->next = Session::get().file().number(index);
+      name_next(chunk_, index);
       chunk_ = open_chunk(index, format::Purpose::kDefs, ++chunk_no_, owner_);
       used_ = sizeof(format::ChunkHeader);
     }

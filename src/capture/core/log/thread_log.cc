@@ -138,7 +138,7 @@ void ThreadLog::open_records(uint32_t index) {
 char* ThreadLog::next_chunk() {
   ProcessFile& file = Session::get().file();
   auto* full = reinterpret_cast<format::ChunkHeader*>(chunk_);
-  full->records = records_;
+  __atomic_store_n(&full->records, records_, __ATOMIC_RELEASE);  // never more than can be seen
   OpenEvents open;
   uint32_t index = take_chunk(&open);
   if (index == kNoChunk) {
@@ -147,8 +147,7 @@ char* ThreadLog::next_chunk() {
     return nullptr;
   }
   ++chunk_no_;
-  // The link comes after the last entry, so who follows it has everything before it.
-  if (owned_ > 1) __atomic_store_n(&full->next, file.number(index), __ATOMIC_RELEASE);
+  if (owned_ > 1) name_next(chunk_, index);
   __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   open_records(index);
   move_window(owned_);

@@ -62,6 +62,12 @@ class ThreadLog {
   uint64_t publish(Record* record, format::Kind kind, uint8_t flags, uint16_t link, uint32_t stop_after = 0) {
     return publish_bytes(reinterpret_cast<char*>(record), sizeof(Record), kind, flags, link, stop_after);
   }
+  // Stores an event's stop: it is open, and in this thread's reach. In one store with the flag that says so,
+  // after all late fields that were filled in before.
+  static void store_stop(format::RecordHead* head, uint32_t after) {
+    auto* tag = reinterpret_cast<uint64_t*>(&head->stop_after);
+    __atomic_store_n(tag, *tag | after | uint64_t{format::kFlagStopped} << 40, __ATOMIC_RELEASE);
+  }
   // The handle that a record at the cursor will get.
   uint64_t handle_at(const char* at, format::Kind kind) const {
     return uint64_t{static_cast<uint8_t>(kind)} << (format::kHandlePositionBits + format::kHandleLogBits) |

@@ -16,6 +16,7 @@
 #include "capture/core/file/write_behind.h"
 #include "capture/core/host/gpu_model.h"
 #include "capture/core/locked.h"
+#include "capture/core/log/chunk.h"
 #include "capture/core/log/definition_writer.h"
 #include "capture/core/log/thread_log.h"
 #include "capture/core/version.h"
@@ -154,13 +155,8 @@ char* Session::room_locked(size_t bytes) {
       lose(kLoss_meta_full);
       return nullptr;
     }
-    reinterpret_cast<format::ChunkHeader*>(meta_)->next = file_.number(index);
-    meta_ = file_.chunk(index);
-    auto* chunk = reinterpret_cast<format::ChunkHeader*>(meta_);
-    chunk->purpose = format::Purpose::kMeta;
-    chunk->chunk_no = ++meta_no_;
-    chunk->claimed_ticks = read_ticks();
-    __atomic_store_n(&chunk->magic, format::kChunkMagic, __ATOMIC_RELEASE);
+    name_next(meta_, index);
+    meta_ = open_chunk(index, format::Purpose::kMeta, ++meta_no_, {0, 0});
     meta_used_ = sizeof(format::ChunkHeader);
   }
   char* at = meta_ + meta_used_;

@@ -5,8 +5,6 @@
 // nothing more to give, as the owner stores the link after its last entry.
 #include "readers/native/file/chunk_follower.h"
 
-#include <cstring>
-
 namespace lockstep::readers::native {
 bool ChunkFollower::read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const {
   return file.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1))) ==
@@ -58,13 +56,6 @@ bool ChunkFollower::has_entry(const ProcessBytes& file) const {
   return unit_ < format::kLastUnit &&
          file.read_at(format::entry_offset(index_, unit_), unit) == unit.size() &&
          format::units_of_head(unit.data(), purpose_) != 0;
-}
-
-void ChunkFollower::read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const {
-  size_t from = size_t{unit_} * format::kUnitBytes;
-  std::memset(buffer.bytes.data(), 0, buffer.bytes.size());
-  buffer.valid = static_cast<uint32_t>(
-      from + file.read_at(format::entry_offset(index_, unit_), std::span(buffer.bytes).subspan(from)));
 }
 
 bool ChunkFollower::go_on(const ProcessBytes& file) {

@@ -52,7 +52,7 @@ class ChunkFollower {
     for (uint32_t left = most_chunks; left > 0;) {
       if (has_entry(file)) {
         if (!buffer) buffer = std::make_unique<ChunkBuffer>();
-        read_chunk(file, *buffer);
+        read_chunk(file, index_, purpose_, unit_, *buffer);
         format::Walk<Head> entry(buffer->bytes.data(), buffer->valid / format::kUnitBytes, unit_);
         while (entry.next()) visit(entry);
         const bool is_damaged =
@@ -73,7 +73,6 @@ class ChunkFollower {
   bool next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const;
   void skip_to_newest(const ProcessBytes& file, uint32_t most_chunks);
   bool has_entry(const ProcessBytes& file) const;
-  void read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const;
   // Moves to the next chunk once this one is full; false if there is none.
   bool go_on(const ProcessBytes& file);
   void begin(uint32_t index, uint32_t chunk_no);

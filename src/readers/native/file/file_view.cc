@@ -13,7 +13,6 @@
 
 #include "base/utf8.h"
 #include "format/seal.h"
-#include "segment/chunk_image.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -29,14 +28,6 @@ Error bad(const std::string& path, std::string text) {
 bool all_zero(const ChunkHeader& header) {
   static constexpr ChunkHeader kZero{};
   return std::memcmp(&header, &kZero, offsetof(ChunkHeader, seal)) == 0;
-}
-
-// A place of a segment was used before: behind what is published lies what another chunk left.
-void drop_unpublished(ChunkBuffer& buffer) {
-  auto copy = std::make_unique<ChunkBuffer>();
-  if (segment::copy_published(reinterpret_cast<const char*>(buffer.bytes.data()),
-                              reinterpret_cast<unsigned char*>(copy->bytes.data())))
-    buffer.bytes = copy->bytes;
 }
 
 auto order(const Chunk& c) { return std::make_tuple(c.purpose, c.log, c.chunk_no, c.index); }
@@ -200,12 +191,27 @@ std::vector<uint16_t> FileView::logs() const {
   return logs;
 }
 
+void read_chunk(const ProcessBytes& file, uint32_t index, format::Purpose purpose, uint32_t unit,
+                ChunkBuffer& buffer) {
+  const size_t from = size_t{unit} * format::kUnitBytes;
+  const auto read = [&](ChunkBuffer& to) {
+    bool is_live = false;
+    to.valid = static_cast<uint32_t>(
+        from + file.read_at(format::entry_offset(index, unit), std::span(to.bytes).subspan(from), &is_live));
+    std::memset(to.bytes.data(), 0, from);
+    std::memset(to.bytes.data() + to.valid, 0, format::kChunkBytes - to.valid);
+    return is_live;
+  };
+  if (!read(buffer) || !format::has_seal(purpose)) return;
+  auto again = std::make_unique<ChunkBuffer>();
+  read(*again);
+  format::join_copies(reinterpret_cast<unsigned char*>(buffer.bytes.data()),
+                      reinterpret_cast<const unsigned char*>(again->bytes.data()),
+                      again->valid / format::kUnitBytes, purpose, std::max(unit, format::kChunkHeaderUnits));
+}
+
 bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
-  bool is_live = false;
-  buffer.valid =
-      static_cast<uint32_t>(file_.read_at(format::chunk_offset(chunk.index), buffer.bytes, &is_live));
-  if (is_live) drop_unpublished(buffer);
-  std::memset(buffer.bytes.data() + buffer.valid, 0, format::kChunkBytes - buffer.valid);
+  read_chunk(file_, chunk.index, chunk.purpose, 0, buffer);
   ChunkHeader header{};
   std::memcpy(&header, buffer.bytes.data(), sizeof header);
   // After the bytes, not before: a chunk whose number is still the same then was not recycled while it was

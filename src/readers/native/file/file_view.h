@@ -38,6 +38,11 @@ struct ChunkBuffer {
   uint32_t valid = 0;
 };
 
+// The chunk from `unit` on, where an entry begins or the chunk does; zero before. Of one that grows meanwhile
+// it has whole entries alone, each as it was when its tag was read, or newer in fields that come late.
+void read_chunk(const ProcessBytes& file, uint32_t index, format::Purpose purpose, uint32_t unit,
+                ChunkBuffer& buffer);
+
 // For one thread; several views of one file may be open. After scan() the list of chunks does not change,
 // though the file may grow.
 class FileView {

@@ -6,6 +6,7 @@
 #include "readers/native/file/process_bytes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "segment/adopt.h"
@@ -20,6 +21,9 @@ template <class T>
 bool read_value(const InputFile& file, uint64_t offset, T& value) {
   return file.read_at(offset, std::as_writable_bytes(std::span(&value, 1))) == sizeof value;
 }
+
+// Between two reads of memory that another process writes. System calls do not order them on every CPU.
+void in_order() { std::atomic_thread_fence(std::memory_order_acquire); }
 
 }  // namespace
 
@@ -37,6 +41,7 @@ Result<ProcessBytes> ProcessBytes::open(const std::string& path) {
     bytes.segment_ = std::move(segment);
     bytes.own_ = own;
     bytes.read_table();
+    in_order();
   }
   // Opened again after the table, so that its size is of a moment when all that had left the segment was in
   // it.
@@ -115,7 +120,9 @@ size_t ProcessBytes::read_at(uint64_t offset, std::span<std::byte> out, bool* is
   const uint64_t base = format::segment_file_offset(own_.places);
   const size_t got = segment_->read_at(base + format::chunk_offset(place->place) + within, out);
   uint32_t entry = 0;
+  in_order();
   read_value(*segment_, format::kSegmentHeaderBytes + uint64_t{place->place} * sizeof entry, entry);
+  in_order();
   if (entry != place->number + 1) return file_.read_at(offset, out);
   if (is_live != nullptr) *is_live = true;
   return got;

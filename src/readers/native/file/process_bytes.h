@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "base/input_file.h"
 #include "base/result.h"
+#include "format/records.h"
 #include "format/segment_layout.h"
 
 namespace lockstep::readers::native {
@@ -22,8 +24,20 @@ class ProcessBytes {
   static Result<ProcessBytes> open(const std::string& path);
 
   // As InputFile, but a read ends at the end of the header or chunk that it begins in. `is_live`: these bytes
-  // come from the segment, and what lies behind the published entries of the chunk means nothing.
+  // come from the segment, and what lies behind the published entries of the chunk means nothing. What a read
+  // sees, the next one sees, too; the bytes of one read may be of different moments, in any order.
   size_t read_at(uint64_t offset, std::span<std::byte> out, bool* is_live = nullptr) const;
+  // What is there of a record. Its head is read first: what that says of the other fields holds for what is
+  // read after it.
+  template <class Record>
+  Record record_at(uint64_t offset) const {
+    format::RecordHead head{};
+    Record record{};
+    read_at(offset, std::as_writable_bytes(std::span(&head, 1)));
+    read_at(offset, std::as_writable_bytes(std::span(&record, 1)));
+    std::memcpy(static_cast<void*>(&record), &head, sizeof head);
+    return record;
+  }
   uint64_t next_data(uint64_t offset) const;
   bool has_segment() const { return segment_.has_value(); }
   uint64_t size() const { return size_; }  // when it was opened

@@ -457,10 +457,7 @@ void LiveTail::take_joined() {
 // Of the calls and GPU work that have ended, what the tally counts.
 void LiveTail::count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped) {
   if (!tally_) return;
-  auto read = [&](auto record) {
-    file.read_at(open.offset, std::as_writable_bytes(std::span(&record, 1)));
-    return record;
-  };
+  auto read = [&](auto record) { return file.record_at<decltype(record)>(open.offset); };
   switch (open.kind) {
     case Kind::kCollApi:
     case Kind::kP2pApi: {
