@@ -407,16 +407,17 @@ class CommBlocks {
 
   // All members have called it. What the GPU and the network show of it, and for how long already.
   void find_stuck() {
+    const Patience patience = cadence_.of_comm(comm_);
+    const std::vector<StuckStep> steps = stuck_steps(job_state_, patience, comm_);
     std::vector<Standing> standing;
     bool running = false, queued = false;
     for (uint32_t row : members_) {
-      Standing of{row, newest_progress(job_.members[row])};
+      Standing of{row, newest_progress(job_.members[row], !steps.empty())};
       running = running || of.progress.state == Progress::State::kRunning;
       queued = queued || of.progress.state == Progress::State::kQueued;
       standing.push_back(of);
     }
     Block block = make(running ? Block::Kind::kStuck : Block::Kind::kSilent, most_ == 0 ? 0 : most_ - 1);
-    std::vector<StuckStep> steps = stuck_steps(job_state_, block.patience, comm_);
     // Buffers are posted before a kernel begins: what has begun nowhere is behind something else.
     if (!steps.empty() && !queued) block.kind = Block::Kind::kStuck;
     int64_t shortest = INT64_MAX;
@@ -446,8 +447,9 @@ class CommBlocks {
     keep(std::move(block));
   }
 
-  // Of the newest collectives; of the newest sends and receives where there are none.
-  Progress newest_progress(const Member& member) const {
+  // Of the newest collectives; of the newest sends and receives where there are none. `transfers_tell`: steps
+  // of transfers show what moves, whoever has called what.
+  Progress newest_progress(const Member& member, bool transfers_tell) const {
     const model::JobOps& ops = job_.ops(member);
     Progress newest = progress(job_state_, member);
     if (newest.state == Progress::State::kUnknown && member.ops > 0)
@@ -456,6 +458,10 @@ class CommBlocks {
     // Where older ones are gone, the other end of one that runs may not have been called.
     if (member.alignment != Member::Alignment::kFromStart) return newest;
     for (const model::Lane& lane : member.lanes) {
+      const Member* other = nullptr;
+      job::match::counterpart(job_, member, lane, &other);
+      if (!transfers_tell && other != nullptr && !job::match::pairs_comparable(job_, member, *other))
+        continue;
       Progress of = progress(ops, lane.first, lane.ops);
       if (of.state == Progress::State::kUnknown) of.op = lane.first + lane.ops - 1;
       bool first = member.ops == 0 && &lane == member.lanes.data();

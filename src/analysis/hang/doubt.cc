@@ -110,6 +110,24 @@ size_t held_by(const JobState& job_state, const std::vector<Block>& blocks,
   return static_cast<size_t>(std::count(held.begin(), held.end(), true));
 }
 
+// Operations that differ are a fault for certain, so who may stand behind them need not be one, too.
+void drop_those_behind_differences(const JobState& job_state, const std::vector<Block>& blocks,
+                                   Culprits& culprits) {
+  std::vector<bool> behind(job_state.actors().size());
+  for (const Root& root : culprits.roots) {
+    if (root.kind != Root::Kind::kDifferent) continue;
+    const std::vector<bool> of = may_stand_behind(job_state, blocks[root.block]);
+    for (size_t actor = 0; actor < of.size(); ++actor) behind[actor] = behind[actor] || of[actor];
+  }
+  for (Root& root : culprits.roots) {
+    if (!calls_nothing_more(blocks, root)) continue;
+    std::erase_if(root.actors, [&](uint32_t actor) {
+      return behind[actor] && no_gpu_times(job_state, actor) &&
+             !has_left(job_state, actor, blocks[root.block]);
+    });
+  }
+}
+
 // Who may stand behind what another one has not called, where that one does not stand behind it in turn.
 void drop_those_behind(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
   std::vector<Root*> silent;
@@ -163,6 +181,7 @@ bool has_left(const JobState& job_state, uint32_t actor, const Block& block) {
 
 void drop_followers(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
   drop_those_after(job_state, blocks, culprits);
+  drop_those_behind_differences(job_state, blocks, culprits);
   drop_those_behind(job_state, blocks, culprits);
   std::erase_if(culprits.roots,
                 [](const Root& root) { return root.kind == Root::Kind::kNotHere && root.actors.empty(); });

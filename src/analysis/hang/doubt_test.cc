@@ -153,6 +153,26 @@ TEST(Doubt, InARingSendsAndReceivesAreCountedFromWhatBothEndsHaveCalled) {
   }
 }
 
+// Rank 0 differs from ranks 1 and 4 and goes on to send to rank 3, which has called that receive and does not
+// come to what rank 2 calls next.
+TEST(Doubt, WhoStandsBehindOperationsThatDifferIsNotBlamed) {
+  for (const bool differs : {true, false}) {
+    JobBuilder job(5);
+    const uint32_t first = job.comm("data", {0, 1, 4}), second = job.comm("data", {2, 3});
+    const uint32_t pipeline = job.comm("pipeline", {0, 3});
+    job.steps(first, 10, 0, 100, 0);
+    job.steps(second, 10, 50, 100, 0);
+    for (const uint32_t rank : {0U, 1U, 4U})
+      job.call(rank, first, {.called_ms = 1000, .bytes = rank == 0 && differs ? 2u << 20 : 1u << 20});
+    job.call(0, pipeline, {.func = "Send", .called_ms = 1010, .peer = 1});
+    job.call(3, pipeline, {.func = "Recv", .called_ms = 1010, .peer = 0});
+    job.call(2, second, {.called_ms = 1050});
+    const Finding finding = only_finding(job);
+    EXPECT_EQ(finding.ranks, std::vector<int32_t>{differs ? 0 : 3});
+    EXPECT_EQ(class_of(finding.id) == FindingClass::kJoinedOtherOp, differs) << finding.statement;
+  }
+}
+
 // Ranks 0 to 3 stop together. Those of a tensor group stand in one operation, and sends and receives connect
 // the groups.
 TEST(Doubt, RanksThatStopTogetherMayStandBehindOneOperationByWayOfOthers) {

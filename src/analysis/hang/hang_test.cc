@@ -449,6 +449,31 @@ TEST(Hang, AGpuThatHasItsDataAndSendsNothingIsNamed) {
   EXPECT_EQ(id_text(findings[0].id), "stuck-in-network.gpu");
 }
 
+// Rank 0's transfer to rank 1 of the small group is lost, and the world's operation that it called later has
+// no data of its GPU, which stands in the first; called before the first, it is a cause of its own.
+TEST(Hang, ATransferThatWaitsForARankHeldElsewhereIsNoCause) {
+  for (const bool called_later : {true, false}) {
+    JobBuilder job(4);
+    const uint32_t world = job.world(), pair = job.comm("pair", {0, 1});
+    job.steps(world, 10, 0, 100, 0);
+    job.steps(pair, 10, 50, 100);
+    for (const uint32_t rank : {0U, 1U}) job.call(rank, pair, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      job.call(rank, world, {.called_ms = called_later ? 1000.5 : 999});
+    job.all_killed_at(60'000);
+    model::Job built = job.build();
+    const uint32_t of_world = job.member(world, 0), of_pair = job.member(pair, 0);
+    std::vector<model::OpenStep>& steps = built.processes[0].open_steps;
+    steps.push_back(step(of_world, 1, true, model::StepWait::kGpu, 0));
+    steps.push_back(step(of_pair, 1, true, model::StepWait::kSend, 1));
+    const auto findings = findings_of(built);
+    if (called_later)
+      expect(findings, FindingClass::kStuckInNetwork, {0, 1});
+    else
+      EXPECT_EQ(findings.size(), 2u) << texts(findings);
+  }
+}
+
 TEST(Hang, AStepWhoseEndWasLostIsNotStuck) {
   JobBuilder job = ten_steps(2, 30'000, 0);
   model::Job built = job.build();

@@ -2,6 +2,8 @@
 // Sends and receives that both ends have called: who waits for whose kernel.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/analysis.h"
 #include "analysis/testing/job_builder.h"
 
@@ -146,6 +148,33 @@ TEST(Pairs, SendsThatWaitForEachOthersReceives) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(id_text(findings[0].id), "cross-comm-deadlock.send-receive");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1}));
+}
+
+// Rank 0 runs a send whose other end, of which a ring recycled the beginning, may not have been called.
+TEST(Pairs, ARunningSendIsNotStuckWhereItsOtherEndIsNotKnown) {
+  for (const bool is_whole : {true, false}) {
+    JobBuilder job(4);
+    const uint32_t pipe = job.comm("pipe", {0, 1}), data = job.comm("data", {1, 2, 3});
+    job.steps(data, 10, 0, 100);
+    for (int step = 0; step < 11; ++step) {
+      const double ms = 100.0 * step + 10;
+      const double end_ms = step == 10 ? -1 : ms + 2;
+      job.call(0, pipe,
+               {.func = "Send", .called_ms = ms, .peer = 1, .gpu_start_ms = ms + 1, .gpu_end_ms = end_ms});
+      job.call(1, pipe,
+               {.func = "Recv", .called_ms = ms, .peer = 0, .gpu_start_ms = ms + 1, .gpu_end_ms = end_ms});
+    }
+    for (const uint32_t rank : {2U, 3U}) job.call(rank, data, {.called_ms = 1000, .gpu_start_ms = 1001});
+    if (!is_whole) job.process(1).lost = 100;
+    job.all_killed_at(60'000);
+    std::vector<Finding> findings;
+    const model::Job built = job.build();
+    kAnalysis.run(built, findings);
+    const bool is_stuck = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+      return class_of(finding.id) == FindingClass::kStuckInGpu;
+    });
+    EXPECT_EQ(is_stuck, is_whole);
+  }
 }
 
 }  // namespace

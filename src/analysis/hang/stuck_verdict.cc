@@ -4,6 +4,7 @@
 // explains is the cause. A rank whose kernel has not begun comes before that, since its peers' transfers wait
 // for its buffers. With neither, only the operation can be named.
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "analysis/hang/finding_builder.h"
@@ -66,6 +67,23 @@ class NetworkVerdict {
       if (first == nullptr || key(transfer) < key(*first)) first = &transfer;
     }
     return first;
+  }
+  // The rank whose move a transfer waits for; kNoRow: the network's, or nobody knows whose.
+  uint32_t awaited(const Transfer& transfer) const {
+    const model::OpenStep& step = *transfer.end->step;
+    switch (step.wait) {
+      case StepWait::kGpu:
+        return actor(step.is_send ? transfer.source : transfer.target);
+      case StepWait::kPeer:
+        return actor(transfer.target);
+      case StepWait::kReceive:
+        return other_end(transfer) == nullptr ? actor(transfer.source) : model::kNoRow;
+      case StepWait::kSend:
+      case StepWait::kFlush:
+      case StepWait::kPosted:
+        break;
+    }
+    return model::kNoRow;
   }
   bool is_gpu(const Transfer& transfer) const { return transfer.end->step->wait == StepWait::kGpu; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
@@ -185,7 +203,47 @@ bool overtaken(const model::JobProcess& process, const model::OpenStep& step, in
   });
 }
 
+// When the rank called what it waits for in the block; 0 unknown.
+std::optional<int64_t> waits_since(const Block& block, uint32_t actor) {
+  const auto at = std::lower_bound(block.waiting.begin(), block.waiting.end(), actor);
+  if (at == block.waiting.end() || *at != actor) return std::nullopt;
+  return block.waiting_ns[static_cast<size_t>(at - block.waiting.begin())];
+}
+
+// It waits in something that it called before it came to the block of `root`, if it came there, or is to
+// blame for something else itself.
+bool is_held_elsewhere(const std::vector<Block>& blocks, const Culprits& culprits, const Root& root,
+                       uint32_t actor) {
+  for (const Root& other : culprits.roots) {
+    if (&other != &root && std::binary_search(other.actors.begin(), other.actors.end(), actor)) return true;
+  }
+  const auto here = waits_since(blocks[root.block], actor);
+  return std::any_of(blocks.begin(), blocks.end(), [&](const Block& block) {
+    if (&block == &blocks[root.block] || block.kind == Block::Kind::kSilent || block.uncertain) return false;
+    const auto there = waits_since(block, actor);
+    return there && (!here || *here == 0 || (*there != 0 && *there < *here));
+  });
+}
+
 }  // namespace
+
+void drop_starved(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
+  std::vector<bool> starved;
+  for (const Root& root : culprits.roots) {
+    starved.push_back(false);
+    if (root.kind != Root::Kind::kStuck || !root.actors.empty()) continue;
+    const Block& block = blocks[root.block];
+    const std::vector<StuckStep> steps = stuck_steps(job_state, block.patience, block.comm);
+    const NetworkVerdict network(job_state, block, steps);
+    const Transfer* cause = network.first_cause();
+    const uint32_t awaited = cause == nullptr ? model::kNoRow : network.awaited(*cause);
+    starved.back() = awaited != model::kNoRow && is_held_elsewhere(blocks, culprits, root, awaited);
+  }
+  // Where each waits for another one, none is told from the rest.
+  if (culprits.cycles.empty() && std::find(starved.begin(), starved.end(), false) == starved.end()) return;
+  size_t at = 0;
+  std::erase_if(culprits.roots, [&](const Root&) { return starved[at++]; });
+}
 
 std::vector<StuckStep> stuck_steps(const JobState& job_state, const Patience& patience, uint32_t comm) {
   std::vector<StuckStep> stuck;

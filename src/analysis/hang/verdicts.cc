@@ -31,6 +31,7 @@ class Verdicts {
 
   void add(Culprits culprits) {
     drop_followers(job_state_, blocks_, culprits);
+    drop_starved(job_state_, blocks_, culprits);
     if (!culprits.roots.empty() && culprits.roots.front().kind == Root::Kind::kUnknown)
       return out_.push_back(incomplete_verdict(job_state_, blocks_, culprits.roots));
     if (too_many(culprits)) return;

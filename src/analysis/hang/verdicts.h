@@ -14,6 +14,8 @@ void add_verdicts(const JobState& job_state, const std::vector<Block>& blocks, c
 
 // stuck_verdict.cc: all have joined and it does not move. From proxy steps where there are any.
 Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Root& root);
+// stuck_verdict.cc: drops transfers that wait for a rank which another cause holds up, or is.
+void drop_starved(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits);
 
 // cycle_verdict.cc: these ranks wait for each other. Named are those who called their two operations against
 // the order that they had kept before; all, where nothing tells who did.

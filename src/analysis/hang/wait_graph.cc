@@ -50,6 +50,15 @@ class Graph {
     };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), silent))
       std::erase_if(culprits_.roots, silent);
+    // Where the ring kept too little of sends and receives to follow them, a rank that stands in one waits
+    // for somebody.
+    auto follows = [this](const Root& root) {
+      return root.kind == Root::Kind::kStuck && !root.actors.empty() &&
+             std::all_of(root.actors.begin(), root.actors.end(),
+                         [this](uint32_t actor) { return stands_in_unordered(actor); });
+    };
+    if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), follows))
+      std::erase_if(culprits_.roots, follows);
     // So is a kernel that has ended on other members and seems to run on: its end may be lost, and nobody
     // waits for it.
     auto alone = [this](const Root& root) { return runs_alone(root); };
@@ -126,15 +135,6 @@ class Graph {
       root.waiting = reach_back(root.actors, root.block);
       culprits_.roots.push_back(std::move(root));
     }
-    // Where the ring kept too little of sends and receives to follow them, a rank that stands in one waits
-    // for somebody.
-    const auto follows = [this](const Root& root) {
-      return root.kind == Root::Kind::kStuck && !root.actors.empty() &&
-             std::all_of(root.actors.begin(), root.actors.end(),
-                         [&](uint32_t actor) { return stands_in_unordered(actor); });
-    };
-    if (!std::all_of(culprits_.roots.begin(), culprits_.roots.end(), follows))
-      std::erase_if(culprits_.roots, follows);
   }
 
   bool runs_alone(const Root& root) const {

@@ -33,9 +33,9 @@ class Walk {
   }
 
   std::vector<bool> from(const Block& block) {
-    for (size_t i = 0; i < block.waiting.size(); ++i) {
-      if (block.waiting_ns[i] != 0) stand(block.waiting[i], block.waiting_ns[i]);
-    }
+    stand_all(block.waiting, block.waiting_ns);
+    // Where operations differ, both sides stand in theirs.
+    if (block.kind == Block::Kind::kMismatch) stand_all(block.missing, block.missing_ns);
     while (!queue_.empty()) {
       const uint32_t actor = queue_.back();
       queue_.pop_back();
@@ -47,6 +47,11 @@ class Walk {
   }
 
  private:
+  void stand_all(const std::vector<uint32_t>& actors, const std::vector<int64_t>& called_ns) {
+    for (size_t i = 0; i < actors.size(); ++i) {
+      if (called_ns[i] != 0) stand(actors[i], called_ns[i]);
+    }
+  }
   // What the actor calls after that time, on its own clock, stands.
   void stand(uint32_t actor, int64_t since_ns) {
     if (since_ns >= since_[actor]) return;
