@@ -8,7 +8,7 @@ import dataclasses
 import random
 
 BASE = 1000  # unless another one is asked for
-FAULTY, LATE, PLAIN, NASTY, BROKEN, MIXED, REMOVED = 384, 216, 80, 168, 80, 40, 80
+FAULTY, LATE, PLAIN, NASTY, BROKEN, MIXED, REMOVED, RINGS = 384, 216, 80, 168, 80, 40, 80, 80
 SIZES = (2, 4, 8, 8, 16, 16, 24, 32, 32, 48, 64, 64)
 LARGE_SIZES = (96, 128, 256, 512, 1024)
 LARGE_SHARE = 0.06
@@ -59,7 +59,7 @@ PATTERNS = tuple((f"late:{pattern}{side}", {"few": 24, "host": 12}.get(pattern, 
 UNREST = tuple((f"none:{kind}", 4, False, 1) for kind in ("jitter-storm", "checkpoint", "uneven-data", "evaluation", "late-joiner", "restart",
                                                           "elastic", "recompilation"))
 PLAIN_JOB = (("none", 2, False, 1),)
-# Whose runs are broken off: a hang soon after it began, lateness and health in the middle.
+# Whose runs are broken off, or kept by a ring alone: a hang soon after it began, lateness and health in the middle.
 HANGS = tuple(fault for fault in FAULTS if fault[0].partition(":")[0] in ("never-joined", "joined-other-op", "rank-dead", "cross-comm-deadlock", "stuck-in-gpu"))
 GO_ON = (("none", 2, False, 1), ("none:checkpoint", 2, False, 1), ("none:restart", 2, False, 1), ("late:every", 2, False, 1), ("late:every:gpu", 2, True, 1))
 
@@ -160,6 +160,15 @@ class Jobs:
             cases.append(Case("broken off", fault[0], options(draw, seed, fault, self.sizes) + end))
         return cases
 
+    def rings(self, count):
+        """Chunks of 32 KiB that each thread keeps: from the last moments to most of a run."""
+        cases = []
+        for number in range(count):
+            draw, seed = self._next()
+            fault = draw.choice(GO_ON if number % 4 == 0 else HANGS)
+            cases.append(Case("in a ring", fault[0], options(draw, seed, fault, self.sizes) + ("--ring", draw.choice(("2", "4", "16", "64")))))
+        return cases
+
     def mixed(self, count):
         cases = []
         for number in range(count):
@@ -183,7 +192,7 @@ class Jobs:
 def full(base):
     jobs = Jobs(base, SIZES)
     return [*jobs.each("faults", FAULTS, FAULTY), *jobs.each("late", PATTERNS, LATE), *jobs.each("healthy", PLAIN_JOB, PLAIN),
-            *jobs.each("healthy", UNREST, NASTY), *jobs.broken_off(BROKEN), *jobs.mixed(MIXED), *jobs.removed(REMOVED)]
+            *jobs.each("healthy", UNREST, NASTY), *jobs.broken_off(BROKEN), *jobs.mixed(MIXED), *jobs.removed(REMOVED), *jobs.rings(RINGS)]
 
 
 def quick():

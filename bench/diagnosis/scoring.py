@@ -140,6 +140,14 @@ def score_broken_off(truth, answer, score):
     score.wrong_culprit = is_wrong_culprit(verdict, guilty(fault))
 
 
+def score_in_a_ring(truth, answer, score):
+    """The older part of every rank is gone: what is left may not tell, and what it tells is right."""
+    fault, verdict = truth["fault"], answer.verdict
+    score.named = score.said in ([CANNOT_TELL] + fault["classes"] if fault and fault["hangs"] else
+                                 [CANNOT_TELL, "healthy"] + (fault["classes"] if fault else []))
+    score.wrong_culprit = is_wrong_culprit(verdict, guilty(fault))
+
+
 def score_mixed(truth, answer, score):
     """Files of two jobs are no evidence of one."""
     score.named = answer.code == 3 and score.said == CANNOT_TELL
@@ -173,8 +181,8 @@ def row_of(case, truth):
         return fault["class"]
     if case.row in ("late", "healthy"):
         return case.fault
-    if case.row == "broken off":
-        return "broken off, " + ("hanging" if fault and fault["hangs"] else "late" if fault else "healthy")
+    if case.row in ("broken off", "in a ring"):
+        return f"{case.row}, " + ("hanging" if fault and fault["hangs"] else "late" if fault else "healthy")
     if case.row == "evidence removed":
         return f"evidence removed, {'faulty' if fault else 'healthy'}"
     return case.row
@@ -189,6 +197,8 @@ def score(case, truth, answer, gone):
         return result
     if case.row == "broken off":
         score_broken_off(truth, answer, result)
+    elif case.row == "in a ring":
+        score_in_a_ring(truth, answer, result)
     elif case.row == "two jobs mixed":
         score_mixed(truth, answer, result)
     elif case.row == "evidence removed":

@@ -84,12 +84,21 @@ class Scored(unittest.TestCase):
         self.assert_mistakes(scored("evidence removed", card, answer("slow-link", [1, 9]), gone=[4]))
         self.assert_mistakes(scored("evidence removed", card, answer("slow-link", [2, 9]), gone=[4]), "named", "wrong_culprit")
 
+    def test_a_ring_may_not_tell_and_names_nobody_innocent(self):
+        hanging = truth(["joined-other-op"], [3], hangs=True)
+        self.assert_mistakes(scored("in a ring", hanging, answer("joined-other-op", [3])))
+        self.assert_mistakes(scored("in a ring", hanging, answer("evidence-missing", [])))
+        self.assert_mistakes(scored("in a ring", hanging, answer("joined-other-op", [2])), "wrong_culprit")
+        self.assert_mistakes(scored("in a ring", hanging, answer()), "named")
+        self.assert_mistakes(scored("in a ring", truth(), answer()))
+        self.assert_mistakes(scored("in a ring", truth(), answer("host-late", [3])), "named", "wrong_culprit")
+
     def test_where_the_files_cannot_tell_nobody_is_wrongly_named(self):
         self.assert_mistakes(scored("faults", truth(["slow-nic"], [1], known=False), answer("slow-nic", [5])))
 
     def test_a_program_that_failed_is_wrong(self):
         failed = scoring.Answer(2, {}, 0.1)
-        for row in ("faults", "broken off", "two jobs mixed", "evidence removed"):
+        for row in ("faults", "broken off", "two jobs mixed", "evidence removed", "in a ring"):
             self.assertIn("named", scored(row, truth(["host-late"], [1]), failed).mistakes())
 
     def test_tables_count_wrong_culprits_and_false_alarms(self):

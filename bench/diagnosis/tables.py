@@ -70,11 +70,14 @@ def whole(scores):
     ])
 
 
+EVIDENCE = ("broken off", "in a ring", "two jobs mixed", "evidence removed")
+
+
 def report(scores):
     of = lambda *names: [one for one in scores if one.table in names]
     parts = [faults(of("faults"), of("faults", "late", "healthy")) if of("faults") else "",
              late(of("late")) if of("late") else "",
              others("Healthy job", of("healthy")) if of("healthy") else "",
-             others("Evidence", of("broken off", "two jobs mixed", "evidence removed")) if of("broken off", "two jobs mixed", "evidence removed") else "",
+             others("Evidence", of(*EVIDENCE)) if of(*EVIDENCE) else "",
              whole(scores)]
     return "\n".join(part for part in parts if part)
