@@ -130,6 +130,28 @@ TEST(Network, NamesTheSlowLink) {
       "the path from rank 3 to rank 4 carries 13.1 GB/s per channel, while 7 similar pairs carry 52.4 GB/s");
 }
 
+// Groups of two whose ranks are 1 and 8 apart, as those of a pipeline and of experts: another share of the
+// cards is left to each.
+TEST(Network, GroupsOfAnotherDimensionAreNoMeasure) {
+  for (const uint32_t distance : {1U, 8U}) {
+    JobBuilder builder(16, 1);
+    std::vector<uint32_t> comms;
+    for (uint32_t rank = 0; rank < 16; rank += 2) comms.push_back(builder.comm("pipeline", {rank, rank + 1}));
+    for (const uint32_t rank : {1U, 3U}) comms.push_back(builder.comm("expert", {rank, rank + distance}));
+    model::Job job = builder.build();
+    for (size_t i = 0; i < comms.size(); ++i) {
+      for (const uint32_t rank : {0U, 1U}) {
+        for (const bool is_send : {true, false}) {
+          model::NetPair pair = transfers(1 - rank, is_send, i < 8 ? 10 : 30);
+          pair.member = job.comms[comms[i]].members[rank];
+          job.processes[job.members[pair.member].process].net_pairs.push_back(pair);
+        }
+      }
+    }
+    EXPECT_EQ(findings_of(job).empty(), distance == 8);
+  }
+}
+
 TEST(Network, ALittleSlowerIsNotSlow) {
   Ring ring(8);
   ring.slow(3, 1.3);

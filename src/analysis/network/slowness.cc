@@ -137,9 +137,10 @@ class Judge {
   std::vector<Comparison>& all_;
 };
 
-// What flows have in common that may be compared. The size of what takes part in an operation, the lanes, the
-// traffic, and how many flows of it share the card at whichever end has more of them.
-using Kind = std::tuple<int32_t, uint32_t, model::Traffic, size_t>;
+// What flows have in common that may be compared. The size of what takes part in an operation and how far its
+// ranks are apart, the lanes, the traffic, and how many flows of it share the card at whichever end has more
+// of them.
+using Kind = std::tuple<int32_t, int32_t, uint32_t, model::Traffic, size_t>;
 
 class Kinds {
  public:
@@ -152,10 +153,26 @@ class Kinds {
   Kind of(const Link& flow) const {
     const size_t out = ends_.at({flow.comm, flow.from, true, flow.traffic});
     const size_t in = ends_.at({flow.comm, flow.to, false, flow.traffic});
-    return {job_.comms[flow.comm].ranks, flow.lanes, flow.traffic, std::max(out, in)};
+    return {job_.comms[flow.comm].ranks, distance(job_.comms[flow.comm]), flow.lanes, flow.traffic,
+            std::max(out, in)};
   }
 
  private:
+  // Of neighbours, by the first two ranks that are in the run; 0: there are none. Groups of pipelines and of
+  // experts may be as large and carry transfers as large, and share cards with other traffic.
+  int32_t distance(const model::JobComm& comm) const {
+    int32_t first = -1, at = 0;
+    for (int32_t i = 0; static_cast<size_t>(i) < comm.members.size(); ++i) {
+      const uint32_t row = comm.members[static_cast<size_t>(i)];
+      if (row == model::kNoRow) continue;
+      const int32_t rank = job_.processes[job_.members[row].process].row.rank;
+      if (first >= 0) return (rank - first) / (i - at);
+      first = rank;
+      at = i;
+    }
+    return 0;
+  }
+
   const model::Job& job_;
   std::map<std::tuple<uint32_t, int32_t, bool, model::Traffic>, size_t>
       ends_;  // rank of the communicator, sends

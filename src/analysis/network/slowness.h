@@ -2,9 +2,9 @@
 // Which pairs of ranks move less than their peers do. What a rank sends another is held against what carries
 // the like, which are at least three flows: of the same traffic (model/job.h: function, algorithm, protocol,
 // channels, number and size of transfers), over as many lanes, with as many flows at the end that has more of
-// them; of its own communicator where that has enough, else of communicators of as many ranks. Slow is what
-// falls behind their median, in a quarter of its transfers at least. What cannot be told apart is not slow,
-// nor is a pair of ranks that is well in other traffic whose transfers are as large.
+// them; of its own communicator where that has enough, else of communicators of as many ranks as far apart.
+// Slow is what falls behind their median, in a quarter of its transfers at least. What cannot be told apart
+// is not slow, nor is a pair of ranks that is well in other traffic whose transfers are as large.
 //
 // Where few hosts meet, a host that is slow has half of the pairs and more, and the median with them; and a
 // communicator of two hosts has no other pairs. So all the pairs through one host, rail or rank are held
