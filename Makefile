@@ -5,10 +5,10 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test build bench check mutants install setup setup-demo setup-test package clean
+.PHONY: help demo test test-aarch64 build bench check mutants install setup setup-demo setup-test package clean
 
 help:  ## list these targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 # Tests take longer to build than everything else; the demo does without. What it builds `make test` does not build again.
 demo: setup-demo  ## build the programs, show eight recorded H200 ranks, diagnose a hang and a straggler; leaves demo-out/
@@ -17,6 +17,9 @@ demo: setup-demo  ## build the programs, show eight recorded H200 ranks, diagnos
 
 test: setup-test build  ## build, then run every test
 	@tools/run_tests release
+
+test-aarch64:  ## cross-compile, and run the unit tests of aarch64 under QEMU
+	@tools/test_aarch64 $(JOBS) all
 
 build:  ## build the tools and libraries into build/release/{bin,lib}
 	@tools/build release $(JOBS)

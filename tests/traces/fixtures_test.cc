@@ -9,6 +9,7 @@
 
 #include "format/seal.h"
 #include "lockstep/lockstep.h"
+#include "readers/native/run.h"
 #include "segment/adopt.h"
 #include "tests/support/nccl_test.h"
 #include "tests/support/nvtx.h"
@@ -109,6 +110,29 @@ TEST_F(Traces, HoldWhatTheyHeld) {
     }
     EXPECT_GE(traces, 3) << folder;
   }
+}
+
+// A counter of 62.5 MHz, where this machine's may be another.
+TEST_F(Traces, OfAnotherArchitectureHaveTheirTimes) {
+  const std::string path = unpack(LOCKSTEP_SOURCE_DIR "/tests/traces/v1.7-aarch64", "closed", run_);
+  const LksFile file(path);
+  ASSERT_EQ(file.header().host_clock, format::HostClock::kCounterAarch64);
+  ASSERT_EQ(file.header().tick_hz, 62'500'000u);
+  auto source = readers::native::Run::open({path});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  const auto raw = file.all<format::GroupApiRecord>(Kind::kGroupApi);
+  std::vector<int64_t> starts;
+  for (size_t row = 0; row < trace.calls.size(); ++row) {
+    if (trace.calls.kind[row] == static_cast<uint8_t>(Kind::kGroupApi))
+      starts.push_back(trace.calls.start_ns[row]);
+  }
+  ASSERT_EQ(starts.size(), raw.size());
+  EXPECT_NEAR(static_cast<double>(starts.back() - starts.front()),
+              static_cast<double>(raw.back().head.start - raw.front().head.start) * 16, 1e6);
+  EXPECT_NEAR(static_cast<double>(starts.front() - file.header().first_anchor.realtime_ns),
+              static_cast<double>(raw.front().head.start - file.header().first_anchor.ticks) * 16, 1e6);
 }
 
 // One call of the user with all that follows from it, on the user's thread; `proxy` gets the rest.

@@ -42,7 +42,10 @@ bool is_plain(std::string_view line) {
     const uint64_t no_delete = eight ^ (0x7F * kEach);
     odd |= eight | (eight - 0x20 * kEach) | (no_delete - kEach);
   }
-  for (; at < line.size(); ++at) odd |= line[at] < 0x20 || line[at] == 0x7F ? kHigh : 0;
+  for (; at < line.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(line[at]);
+    odd |= byte < 0x20 || byte >= 0x7F ? kHigh : 0;
+  }
   return (odd & kHigh) == 0;
 }
 

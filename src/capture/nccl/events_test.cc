@@ -429,6 +429,7 @@ TEST_F(Events, TimesThatDoNotFitAreStatesOfTheirOwn) {
     plugin.state_with(kernel, 22, 2000);
     plugin.stop(kernel);
   });
+  if (file.header().tick_hz < 1'000'000'000) GTEST_SKIP() << "a counter so slow fits for longer";
   EXPECT_EQ(file.one<format::CollRecord>(Kind::kColl).head.stop_after, format::kSaturated);
   EXPECT_EQ(file.one<format::ProxyStepRecord>(Kind::kProxyStep).wait1_after, format::kSaturated);
   EXPECT_EQ(file.one<format::KernelChRecord>(Kind::kKernelCh).head.stop_after, format::kSaturated);
