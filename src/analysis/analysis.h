@@ -16,6 +16,7 @@ struct Analysis {
   std::string_view question;  // "Which rank is late, and since when?"
   // The job is matched and its clocks are aligned. Never prints; independent of other analyses; one thread.
   void (*run)(const model::Job& job, std::vector<Finding>& findings);
+  bool is_of_now = false;  // what the job does now answers it, without all that it did before
 };
 
 // All analyses, in the order of analyses.def.
@@ -27,8 +28,8 @@ struct Diagnosis {
   std::optional<size_t> verdict;
 };
 
-// Matches, aligns the clocks, runs every analysis and puts their findings in order.
-Diagnosis diagnose(model::Job& job);
+// Matches, aligns the clocks, runs every analysis, or those of now alone, and puts their findings in order.
+Diagnosis diagnose(model::Job& job, bool of_now = false);
 
 // The most important first, and which of them is the verdict.
 Diagnosis in_order(std::vector<Finding> findings);

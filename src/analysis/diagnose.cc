@@ -31,11 +31,13 @@ bool more_important(const Finding& a, const Finding& b) {
 
 std::span<const Analysis* const> all() { return kAnalyses; }
 
-Diagnosis diagnose(model::Job& job) {
+Diagnosis diagnose(model::Job& job, bool of_now) {
   job::match::align(job);
   std::vector<Finding> findings;
   job::clock::align(job, findings);
-  for (const Analysis* analysis : all()) analysis->run(job, findings);
+  for (const Analysis* analysis : all()) {
+    if (!of_now || analysis->is_of_now) analysis->run(job, findings);
+  }
   return in_order(std::move(findings));
 }
 

@@ -5,6 +5,7 @@
 #include "input/input.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "readers/reader.h"
 #include "run/adopt_run.h"
 #include "run/missing_processes.h"
+#include "store/fleet_now.h"
 #include "store/store.h"
 
 namespace lockstep::input {
@@ -180,6 +182,10 @@ class Mixer {
   void add(const std::vector<std::string>& paths) {
     std::vector<std::string> databases, others;
     for (const std::string& path : paths) {
+      if (store::is_followed_run(path)) {
+        add_followed(path);
+        continue;
+      }
       if (store::is_trace_db(path)) {
         databases.push_back(path);
         continue;
@@ -202,6 +208,18 @@ class Mixer {
   }
 
  private:
+  void add_followed(const std::string& url) {
+    const char* const key = std::getenv("LOCKSTEP_PUSH_KEY");
+    auto source = store::open_followed_run(
+        {.url = url, .key = key == nullptr ? "" : key, .patience = std::chrono::seconds(10)});
+    if (!source) return lose(source.error());
+    Input input;
+    input.source = std::make_unique<ObservedSource>(*std::move(source), std::vector<LossLine>());
+    input.kind = input.evidence = "store";
+    input.is_of_now = true;
+    mixed_.runs.push_back(std::move(input));
+  }
+
   void add_trace_db(const std::string& path, bool one_of_several, std::vector<std::string>& others) {
     auto input = open_trace_db(path);
     if (!input) return lose(input.error());

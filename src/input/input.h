@@ -17,6 +17,7 @@ struct Input {
   std::string kind;                         // "run directory", "trace.db", "files"
   std::string evidence;                     // what it is of, as reports call it: "capture files"
   const readers::Format* format = nullptr;  // of its files, in a mix; none of a trace.db
+  bool is_of_now = false;  // it tells what the job does now, and little of what it did before
   uint64_t files = 0, bytes = 0;
   std::vector<std::string> paths;      // what names it alone on a command line; empty: nothing does
   std::vector<std::string> databases;  // the trace.dbs of it

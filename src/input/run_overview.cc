@@ -12,8 +12,8 @@
 
 #include "base/text/units.h"
 #include "format/file_layout.h"
-#include "model/chained_plugin.h"
 #include "model/hsa_counters.h"
+#include "model/names/chained_plugin.h"
 #include "model/names/host_name.h"
 #include "model/names/who.h"
 #include "run/mode_text.h"

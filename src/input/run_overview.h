@@ -77,6 +77,8 @@ class ObservedSource : public model::TraceSource {
   ObservedSource(std::unique_ptr<model::TraceSource> source, std::vector<LossLine> more_losses);
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override;
+  bool gives_parts() const override { return source_->gives_parts(); }
+  Result<void> load_part(size_t i, model::ProcessPart& part) override { return source_->load_part(i, part); }
   void run_losses(model::Trace& trace) override;
   std::string name() const override { return source_->name(); }
 

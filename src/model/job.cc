@@ -9,22 +9,19 @@ namespace lockstep::model {
 
 // Matching is arithmetic (docs/decisions/0006-matching-is-arithmetic.md): indexes ascend, so the place of one
 // is known unless operations are missing, and then it lies before the guess.
-std::optional<uint32_t> Job::op_at(const Member& member, uint32_t index) const {
-  if (member.ops == 0) return std::nullopt;
-  const Column<uint32_t>& numbers = ops(member).index;
-  uint32_t first = numbers[member.first];
-  if (index < first) return std::nullopt;
+uint32_t Job::op_from(const JobOps& ops, uint32_t first, uint32_t count, uint32_t index) {
+  if (count == 0 || index <= ops.index[first]) return first;
   // Without gaps the place is known; a gap only moves it towards the front.
-  uint32_t guess = index - first;
-  if (guess < member.ops && numbers[member.first + guess] == index) return member.first + guess;
-  auto begin = numbers.begin() + member.first, end = begin + std::min(guess, member.ops);
-  auto found = std::lower_bound(begin, end, index);
-  if (found == end || *found != index) return std::nullopt;
-  return static_cast<uint32_t>(found - numbers.begin());
+  const uint32_t guess = index - ops.index[first];
+  if (guess < count && ops.index[first + guess] == index) return first + guess;
+  const auto begin = ops.index.begin() + first;
+  return static_cast<uint32_t>(std::lower_bound(begin, begin + std::min(guess, count), index) -
+                               ops.index.begin());
 }
 
-uint32_t Job::next_index(const Member& member) const {
-  return member.ops == 0 ? 0 : ops(member).index[member.first + member.ops - 1] + 1;
+std::optional<uint32_t> Job::op_at(const JobOps& ops, uint32_t first, uint32_t count, uint32_t index) {
+  const uint32_t at = op_from(ops, first, count, index);
+  return at < first + count && ops.index[at] == index ? std::optional(at) : std::nullopt;
 }
 
 uint32_t Job::oldest_index(const Member& member) const {

@@ -90,9 +90,12 @@ struct Member {
   uint32_t first = 0, ops = 0;  // collectives, in the process' JobOps, by index
   std::vector<Lane> lanes;      // by (peer, is_send)
   bool numbered = false;        // its source says that `index` of the collectives is equal on all members
+  // Its source counted all operations and kept some: `index` counts from the first call on, and jumps where
+  // those between are not here; also in lanes.
+  bool counted = false;
   // How `index` of the collectives came to be comparable with the other members'.
   enum class Alignment : uint8_t {
-    kFromStart,  // everything since the communicator began was kept
+    kFromStart,  // everything since the communicator began was kept, or counted
     kBySeq,      // NCCL's numbers agree with another member's, or its source numbered all members
     kNone,       // older operations are gone and nothing tells how many
   } alignment = Alignment::kFromStart;
@@ -255,9 +258,23 @@ struct Job {
 
   // Position in the process' JobOps of the collective that has this index; nothing if the member has not
   // called it or no longer has it.
-  std::optional<uint32_t> op_at(const Member& member, uint32_t index) const;
+  std::optional<uint32_t> op_at(const Member& member, uint32_t index) const {
+    return op_at(ops(member), member.first, member.ops, index);
+  }
+  // Likewise of a lane of the member.
+  std::optional<uint32_t> op_at(const Member& member, const Lane& lane, uint32_t index) const {
+    return op_at(ops(member), lane.first, lane.ops, index);
+  }
+  // The first of `count` operations from `first` on that has this index or a higher one; first + count: none.
+  static uint32_t op_from(const JobOps& ops, uint32_t first, uint32_t count, uint32_t index);
   // One past the index of the member's newest collective; 0 none.
-  uint32_t next_index(const Member& member) const;
+  uint32_t next_index(const Member& member) const {
+    return next_index(ops(member), member.first, member.ops);
+  }
+  // Operations that the member has called on a lane.
+  uint32_t next_index(const Member& member, const Lane& lane) const {
+    return next_index(ops(member), lane.first, lane.ops);
+  }
   // The oldest index that is still there, as a ring loses older ones; next_index() if none.
   uint32_t oldest_index(const Member& member) const;
 
@@ -277,6 +294,12 @@ struct Job {
   std::string process_name(uint32_t process) const { return who(process).name(); }
   // Its name, else its id in hex, else "?".
   std::string comm_name(uint32_t comm) const;
+
+ private:
+  static std::optional<uint32_t> op_at(const JobOps& ops, uint32_t first, uint32_t count, uint32_t index);
+  static uint32_t next_index(const JobOps& ops, uint32_t first, uint32_t count) {
+    return count == 0 ? 0 : ops.index[first + count - 1] + 1;
+  }
 };
 
 }  // namespace lockstep::model

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/process_part.h"
 #include "model/trace.h"
 
 namespace lockstep::model {
@@ -23,6 +24,12 @@ class TraceSource {
   // local to the trace. Damage is a loss row, not an error; an error means that nothing of this process could
   // be read.
   virtual Result<void> load(size_t i, Trace& trace) = 0;
+  // What keeps no traces gives what would be made of them: then `load_part` is asked instead, by the same
+  // rules. The part is consistent, whatever it was read from.
+  virtual bool gives_parts() const { return false; }
+  virtual Result<void> load_part(size_t, ProcessPart&) {
+    return Error{ErrorCode::kUnsupported, "gives traces", {}};
+  }
   // Losses of the run itself (a file that is no trace, a process without a file): rows with process kNoRow.
   virtual void run_losses(Trace& trace) = 0;
   // What the run was opened from, for messages.

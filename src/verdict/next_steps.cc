@@ -120,7 +120,11 @@ class Steps {
       if (auto command = at_host(look, who)) finding.next.push_back(*std::move(command));
     }
     if (auto command = show(finding)) finding.next.push_back(*std::move(command));
-    if (!is_verdict || paths_.size() > kMostPaths) return;
+    // A store's URL may hold a key, and it has no more to show.
+    const bool of_store = std::any_of(paths_.begin(), paths_.end(), [](const std::string& path) {
+      return path.find("://") != std::string::npos;
+    });
+    if (!is_verdict || of_store || paths_.size() > kMostPaths) return;
     if (const auto input = words(paths_)) finding.next.push_back("lockstep report" + *input);
   }
 

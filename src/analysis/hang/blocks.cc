@@ -133,9 +133,10 @@ class CommBlocks {
         continue;
       } else if (job_.next_index(member) <= least_) {
         if (!job_state_.cut_short(member.process)) add_missing(block, job_state_.actor_of(row), 0);
-        // In a ring the operation itself may be gone; the oldest that is left is the nearest to it.
-      } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
-        add_waiting_or_behind(block, row, member.first, *op);
+      } else {
+        // The operation itself may be gone; the oldest behind it that is left is the nearest to it.
+        add_waiting_or_behind(block, row, member.first,
+                              model::Job::op_from(job_.ops(member), member.first, member.ops, least_));
       }
     }
     keep(std::move(block));
@@ -201,23 +202,25 @@ class CommBlocks {
 
   bool has_gap(const Member& member) const { return job_state_.gap(member.process).any(); }
 
-  // The first operation of the lane that the other end has not called. Where the record of either has gaps,
-  // counts do not tell: whoever's GPU runs an operation of the lane, or who stands still behind one, may wait
-  // in it.
+  // The first operation of the lane, a row, that the other end has not called. Where the record of either has
+  // gaps, counts do not tell: whoever's GPU runs an operation of the lane, or who stands still behind one,
+  // may wait in it.
   std::optional<uint32_t> waits_in(const Member& member, const model::Lane& lane, const Member& other,
                                    const model::Lane* there) const {
     if (lane.ops == 0 || job_state_.gap(member.process).unproven) return std::nullopt;
     if (has_gap(member) || has_gap(other)) {
       const Progress of = progress(job_.ops(member), lane.first, lane.ops);
-      if (!has_gap(member) && of.state == Progress::State::kRunning) return of.op - lane.first;
-      return is_newest(member, lane.first + lane.ops - 1) ? std::optional(lane.ops - 1) : std::nullopt;
+      if (!has_gap(member) && of.state == Progress::State::kRunning) return of.op;
+      const uint32_t newest = lane.first + lane.ops - 1;
+      return is_newest(member, newest) ? std::optional(newest) : std::nullopt;
     }
-    const uint32_t called = there == nullptr ? 0 : there->ops;
+    const uint32_t called = there == nullptr ? 0 : job_.next_index(other, *there);
     // A lane's numbers count from the first call on, so they compare only where both ends have all of them.
     const bool compares =
         member.alignment == Member::Alignment::kFromStart && other.alignment == Member::Alignment::kFromStart;
-    if (!compares || called >= lane.ops || job_state_.cut_short(other.process)) return std::nullopt;
-    return called;
+    if (!compares || called >= job_.next_index(member, lane) || job_state_.cut_short(other.process))
+      return std::nullopt;
+    return model::Job::op_from(job_.ops(member), lane.first, lane.ops, called);
   }
 
   // The oldest operation of the lane that runs on this end's GPU, where it has not begun on the other's.
@@ -225,13 +228,13 @@ class CommBlocks {
                                      const model::Lane* there) const {
     const Progress of = progress(job_.ops(member), lane.first, lane.ops);
     if (there == nullptr || of.state != Progress::State::kRunning) return std::nullopt;
-    const uint32_t at = of.op - lane.first;
+    const auto at = job_.op_at(other, *there, job_.ops(member).index[of.op]);
     // The other end has called it, and its stream has not come to it: what runs before it there holds this
     // end.
-    const bool holds = at < there->ops && queued(job_.ops(other), there->first, there->first + at);
+    const bool holds = at && queued(job_.ops(other), there->first, *at);
     if (!holds || has_gap(member) || has_gap(other) || !job::match::pairs_comparable(job_, member, other))
       return std::nullopt;
-    return at;
+    return of.op;
   }
 
   // The operation of the lane in which the member stands, if the other end left no file: one that runs on its
@@ -239,10 +242,10 @@ class CommBlocks {
   std::optional<uint32_t> stands_in(const Member& member, const model::Lane& lane) const {
     if (lane.ops == 0 || has_gap(member)) return std::nullopt;
     const Progress of = progress(job_.ops(member), lane.first, lane.ops);
-    if (of.state == Progress::State::kRunning) return of.op - lane.first;
-    const bool is_last =
-        of.state == Progress::State::kUnknown && is_newest(member, lane.first + lane.ops - 1);
-    return is_last ? std::optional(lane.ops - 1) : std::nullopt;
+    if (of.state == Progress::State::kRunning) return of.op;
+    const uint32_t newest = lane.first + lane.ops - 1;
+    return of.state == Progress::State::kUnknown && is_newest(member, newest) ? std::optional(newest)
+                                                                              : std::nullopt;
   }
 
   // Sends and receives: one block for each rank that does not come, however many wait for it; one for each
@@ -257,21 +260,21 @@ class CommBlocks {
         const model::Lane* there = job::match::counterpart(job_, member, lane, &other);
         if (other == nullptr) {
           const auto at = lane.peer >= 0 ? stands_in(member, lane) : std::nullopt;
-          if (at && !held_up(row, lane.first, lane.first + *at))
-            add_end(absent_block(unseen, lane.peer, *at), row, lane, *at);
+          if (at && !held_up(row, lane.first, *at)) add_end(absent_block(unseen, lane.peer), row, *at);
           continue;
         }
         const uint32_t missing = job_state_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
         if (const auto at = waits_in(member, lane, *other, there)) {
-          Block& block = pair_block(not_called, Block::Kind::kPair, missing, *at, 0);
+          Block& block = pair_block(not_called, Block::Kind::kPair, missing, 0);
           block.uncertain = block.uncertain || has_gap(member) || has_gap(*other);
-          if (held_up(row, lane.first, lane.first + *at))
-            block.behind.push_back({row, lane.first + *at});
+          if (held_up(row, lane.first, *at))
+            block.behind.push_back({row, *at});
           else
-            add_end(block, row, lane, *at);
+            add_end(block, row, *at);
         } else if (const auto runs = runs_alone(member, lane, *other, there)) {
-          const int64_t called_ns = job_.ops(*other).entered_ns(there->first + *runs);
-          add_end(pair_block(not_begun, Block::Kind::kStuck, missing, *runs, called_ns), row, lane, *runs);
+          const auto end = job_.op_at(*other, *there, job_.ops(member).index[*runs]);
+          add_end(pair_block(not_begun, Block::Kind::kStuck, missing, job_.ops(*other).entered_ns(*end)), row,
+                  *runs);
         }
       }
     }
@@ -280,27 +283,27 @@ class CommBlocks {
     for (auto& [rank, block] : unseen) keep(std::move(block));
   }
 
-  Block& absent_block(std::map<int32_t, Block>& blocks, int32_t rank, uint32_t index) {
+  Block& absent_block(std::map<int32_t, Block>& blocks, int32_t rank) {
     const auto [at, is_new] = blocks.try_emplace(rank);
-    if (is_new) at->second = make(Block::Kind::kPair, index);
+    if (is_new) at->second = make(Block::Kind::kPair, 0);
     at->second.pair = true;
     if (is_new) at->second.absent.push_back(job_state_.global_rank(comm_, rank));
     return at->second;
   }
 
-  Block& pair_block(std::map<uint32_t, Block>& blocks, Block::Kind kind, uint32_t missing, uint32_t index,
+  Block& pair_block(std::map<uint32_t, Block>& blocks, Block::Kind kind, uint32_t missing,
                     int64_t called_ns) {
     const auto [at, is_new] = blocks.try_emplace(missing);
-    if (is_new) at->second = make(kind, index);
+    if (is_new) at->second = make(kind, 0);
     at->second.pair = true;
     add_missing(at->second, missing, called_ns);
     return at->second;
   }
 
-  void add_end(Block& block, uint32_t row, const model::Lane& lane, uint32_t index) {
+  void add_end(Block& block, uint32_t row, uint32_t op) {
     const int64_t before = block.waited_ns;
-    add_waiting(block, row, lane.first + index);
-    if (block.waited_ns > before) block.index = index;
+    add_waiting(block, row, op);
+    if (block.waited_ns > before) block.index = job_.ops(job_.members[row]).index[op];
   }
 
   // Those who came wait inside the creation of the communicator, which never gave them an operation to call.

@@ -16,6 +16,8 @@ void add_gaps(const model::JobOps& ops, uint32_t first, uint32_t count, int64_t&
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t entered = ops.entered_ns(i);
     if (entered <= 0) continue;  // below it only in damaged files
+    // Others lie between, of which nothing is known but their number.
+    if (i > first && ops.index[i] != ops.index[i - 1] + 1) before = 0;
     if (before != 0) {
       largest = std::max(largest, entered - before);
       ++seen;

@@ -34,6 +34,6 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
 }  // namespace
 
 extern const Analysis kAnalysis = {
-    .name = "hang", .question = "Who keeps the job from going on?", .run = run};
+    .name = "hang", .question = "Who keeps the job from going on?", .run = run, .is_of_now = true};
 
 }  // namespace lockstep::analysis::hang

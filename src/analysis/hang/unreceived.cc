@@ -24,14 +24,15 @@ bool is_idle(const model::JobProcess& process) {
 
 Finding make_note(const model::Job& job, const model::Member& sender, const model::Lane& lane,
                   const model::Member& receiver, uint32_t received) {
+  const uint32_t first = model::Job::op_from(job.ops(sender), lane.first, lane.ops, received);
   Finding finding(FindingId::kNeverJoinedUnreceived);
   const std::string to = job.process_name(receiver.process);
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
-  analysis::name_operation(job, sender.process, lane.first + received, finding);
+  analysis::name_operation(job, sender.process, first, finding);
   finding.statement = to + " has not called its end of " + finding.operation + ", which has ended without it";
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
-                             wording::count(lane.ops, "send"));
+                             wording::count(job.next_index(sender, lane), "send"));
   finding.advice =
       "Check whether the receive was left out: with a larger message or another transport, the send would "
       "hang.";
@@ -48,8 +49,8 @@ void add_unreceived(const JobState& job_state, std::vector<Finding>& findings) {
       const model::Member* other = nullptr;
       const model::Lane* there = lane.is_send ? job::match::counterpart(job, member, lane, &other) : nullptr;
       if (!lane.is_send || other == nullptr || !job::match::pairs_comparable(job, member, *other)) continue;
-      const uint32_t received = there == nullptr ? 0 : there->ops;
-      if (received >= lane.ops || !is_idle(job.processes[member.process]) ||
+      const uint32_t received = there == nullptr ? 0 : job.next_index(*other, *there);
+      if (received >= job.next_index(member, lane) || !is_idle(job.processes[member.process]) ||
           !is_idle(job.processes[other->process]))
         continue;
       findings.push_back(make_note(job, member, lane, *other, received));

@@ -9,6 +9,7 @@
 #include "cli/kit/memory_limit.h"
 #include "cli/kit/progress.h"
 #include "cli/push/findings.h"
+#include "cli/push/follow.h"
 #include "cli/push/target.h"
 #include "store/fleet.h"
 #include "verdict/diagnosed_run.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr Option kOptions[] = {
     {0, "to", "URL", push::kTargetHelp},
+    {0, "follow", "", "write what the processes of this host do now, every 2 s, until all have ended"},
+    {0, "run", "NAME", "with --follow: what the job is called, alike on all hosts",
+     "its job id, else RUN's name"},
     push::patience_option("1m"),
     kMemoryOption,
 };
@@ -53,6 +57,8 @@ int run(const Arguments& arguments) {
   const auto target = push::target_of(arguments, "to");
   if (!target) return fail(target.error());
   if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
+  if (arguments.has("follow")) return push::follow(arguments, *target);
+  if (arguments.has("run")) return fail("--run is for --follow: a finished run is found by its number");
   auto diagnosed = [&] {
     Progress progress("reading");
     return verdict::diagnose(arguments.operands(), progress.callback());
@@ -89,7 +95,11 @@ const Command push_command = {
         "What the store has confirmed is not sent again: after a kill, a restart or a store that was down, the same "
         "command sends the rest, and no row counts twice. At the end it compares what is stored. The exit code "
         "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
-        "a store that refuses, and 3 if the store did not answer.",
+        "a store that refuses, and 3 if the store did not answer.\n\n"
+        "With --follow it writes the newest state of each process and communicator that this host sees in a run directory "
+        "which is still being written, or is to come: one beside the job on each host, or one for all where they share the "
+        "directory. It sends no run: push it when the job has ended. While the store does not answer it "
+        "goes on trying and holds nobody up. `lockstep diagnose URL#NAME` asks who is stuck, on any machine.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,

@@ -175,10 +175,12 @@ class Prover {
     if (sends == nullptr || !match::pairs_comparable(job_, receiver, *sender)) return;
     uint32_t from = unit_of(*sender), to = unit_of(receiver);
     if (from == kNoClock || from == to || units_[from].clock.known() == units_[to].clock.known()) return;
-    for (uint32_t i = 0; i < std::min(lane.ops, sends->ops); ++i) {
+    for (uint32_t op = lane.first; op < lane.first + lane.ops; ++op) {
+      const auto send = job_.op_at(*sender, *sends, job_.ops(receiver).index[op]);
+      if (!send) continue;
       Times sent, received;
-      sent.enter(entered(job_.ops(*sender), sends->first + i));
-      received.leave(left(job_.ops(receiver), lane.first + i, ends_with_data_));
+      sent.enter(entered(job_.ops(*sender), *send));
+      received.leave(left(job_.ops(receiver), op, ends_with_data_));
       if (units_[from].clock.known())
         // A receive cannot end before its send was entered. That is one side only: a send may end early, into
         // a buffer.

@@ -287,7 +287,9 @@ class Gatherer {
     try {
       ProcessPart part;
       Result<void> loaded;
-      {
+      if (source_.gives_parts()) {
+        loaded = source_.load_part(i, part);
+      } else {
         model::Trace trace;
         loaded = source_.load(i, trace);
         if (loaded) part = make_part(std::move(trace));

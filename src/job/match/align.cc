@@ -191,13 +191,22 @@ class CommAligner {
 
 }  // namespace
 
-std::optional<SkippedNumber> skipped_number(const model::Job& job, const Member& member) {
-  const model::JobOps& ops = job.ops(member);
+std::optional<SkippedNumber> skipped_number(const model::JobOps& ops,
+                                            const std::vector<model::Signature>& signatures,
+                                            const Member& member) {
   // By function, as NCCL counts. A number that repeats or falls proves nothing: replays of a graph do that.
   std::unordered_map<model::StringId, uint32_t> next;
+  bool is_known = true;  // numbers begin at 0; behind operations that were counted alone, with what is there
   for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
+    if (member.counted &&
+        (op == member.first ? ops.index[op] != 0 : ops.index[op] != ops.index[op - 1] + 1)) {
+      next.clear();
+      is_known = false;
+    }
     if (ops.seq[op] == kNoIndex) continue;
-    uint32_t& expected = next[job.signatures[ops.signature[op]].func];
+    const auto [at, is_first] = next.try_emplace(signatures[ops.signature[op]].func, 0);
+    uint32_t& expected = at->second;
+    if (is_first && !is_known) expected = ops.seq[op];
     if (ops.seq[op] > expected) return SkippedNumber{op, expected};
     expected = std::max(expected, ops.seq[op] + 1);
   }

@@ -50,7 +50,12 @@ struct SkippedNumber {
   uint32_t op = 0;        // row of its process' operations
   uint32_t expected = 0;  // the number that would follow
 };
-std::optional<SkippedNumber> skipped_number(const model::Job& job, const model::Member& member);
+std::optional<SkippedNumber> skipped_number(const model::JobOps& ops,
+                                            const std::vector<model::Signature>& signatures,
+                                            const model::Member& member);
+inline std::optional<SkippedNumber> skipped_number(const model::Job& job, const model::Member& member) {
+  return skipped_number(job.ops(member), job.signatures, member);
+}
 
 // Fills `index` and Member::alignment. Once, before anything else looks at the job.
 void align(model::Job& job);

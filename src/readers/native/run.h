@@ -24,6 +24,8 @@ class Run : public model::TraceSource {
   Result<void> load(size_t i, model::Trace& trace) override;
   void run_losses(model::Trace& trace) override;
   std::string name() const override { return name_; }
+  // The files of process `i`.
+  const std::vector<std::string>& paths(size_t i) const { return processes_[i].paths; }
 
  private:
   struct ProcessFiles {

@@ -45,7 +45,8 @@ class FakeStore {
  private:
   using Reply = LoopbackServer::Reply;
   Reply answer(const LoopbackServer::Request& request) {
-    const std::string statement = request.query().empty() ? request.body : request.query().substr(6);
+    const std::string statement =
+        request.query().starts_with("query=") ? request.query().substr(6) : request.body;
     std::smatch found;
     if (statement.find("version()") != statement.npos) return LoopbackServer::reply(200, "18.16.1\n");
     if (statement.find("system.columns") != statement.npos)
@@ -59,10 +60,21 @@ class FakeStore {
       return add_column(tables[found[1]].columns, {found[2], found[3]}, found[4]);
     if (std::regex_search(statement, found, std::regex("^INSERT INTO `fleet`\\.`(\\w+)`")))
       return insert(found[1], request.body);
+    if (statement.starts_with("SELECT name, max(seen_ns)")) return followed_runs();
     if (std::regex_search(statement, found,
                           std::regex("^SELECT (.*) FROM `fleet`\\.`?(\\w+)`? FINAL WHERE run = (\\d+)")))
       return select(found[1], tables[found[2]], std::stoull(found[3]));
     return LoopbackServer::reply(500, "Code: 62, e.displayText() = DB::Exception: " + statement);
+  }
+
+  Reply followed_runs() {
+    std::map<std::string, int64_t> newest;
+    for (const auto& [key, row] : tables["now_processes"].rows)
+      newest[row.at("name").bytes] =
+          std::max(newest[row.at("name").bytes], static_cast<int64_t>(row.at("seen_ns").number));
+    std::string text;
+    for (const auto& [name, seen] : newest) text += name + "\t" + std::to_string(seen) + "\n";
+    return LoopbackServer::reply(200, text);
   }
 
   std::string known_columns() const {
@@ -183,17 +195,38 @@ class FakeStore {
     return what == Fault::kLoseAnswer ? Reply{} : LoopbackServer::reply(200, "");
   }
 
+  // As TabSeparated has it.
+  static std::string cell_text(const StoredTable& table, const Row& row, const std::string& column) {
+    const Cell& cell = row.at(column);
+    const auto type = std::find_if(table.columns.begin(), table.columns.end(),
+                                   [&](const auto& of) { return of.first == column; });
+    if (type->second.starts_with("Int")) return std::to_string(static_cast<int64_t>(cell.number));
+    if (type->second != "String") return std::to_string(cell.number);
+    static const std::map<char, std::string> kEscapes = {{'\0', "\\0"}, {'\b', "\\b"}, {'\f', "\\f"},
+                                                         {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"},
+                                                         {'\'', "\\'"}, {'\\', "\\\\"}};
+    std::string text;
+    for (const char c : cell.bytes) {
+      const auto escape = kEscapes.find(c);
+      text += escape == kEscapes.end() ? std::string(1, c) : escape->second;
+    }
+    return text;
+  }
+
   static Reply select(const std::string& items, const StoredTable& table, uint64_t run) {
     std::vector<const Row*> rows;
     for (const auto& [key, row] : table.rows)
       if (row.at("run").number == run) rows.push_back(&row);
     const std::regex item("[^,]+");
-    if (items.find('(') == items.npos) {  // the marks
+    if (items.find('(') == items.npos) {  // columns
       std::string text;
-      for (const Row* row : rows)
-        text += row->at("target").bytes + "\t" + std::to_string(row->at("batch").number) + "\t" +
-                std::to_string(row->at("digest").number) + "\t" + std::to_string(row->at("version").number) +
-                "\n";
+      const std::regex word("\\w+");
+      for (const Row* row : rows) {
+        size_t cells = 0;
+        for (std::sregex_iterator at(items.begin(), items.end(), word), end; at != end; ++at)
+          text += (cells++ == 0 ? "" : "\t") + cell_text(table, *row, at->str());
+        text += "\n";
+      }
       return LoopbackServer::reply(200, text);
     }
     std::string line;

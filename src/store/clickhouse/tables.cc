@@ -87,6 +87,17 @@ constexpr Column kRunColumns[] = {{"day", kDate},
 constexpr Column kBatchColumns[] = {{"day", kDate},        {"run", kUInt64},  {"target", kString},
                                     {"batch", kUInt32},    {"rows", kUInt64}, {"digest", kUInt64},
                                     {"written_ns", kInt64}};
+constexpr Column kNowColumns[] = {
+    {"day", kDate},       {"run", kUInt64},       {"process", kUInt64},  {"comm", kUInt32},
+    {"comm_id", kString}, {"comm_name", kString}, {"comm_rank", kInt32}, {"comm_ranks", kInt32},
+    {"host", kString},    {"pid", kInt64},        {"rank", kInt32},      {"called", kUInt64},
+    {"op_index", kInt64}, {"peer", kInt32},       {"func", kString},     {"datatype", kString},
+    {"count", kUInt64},   {"state", kString},     {"since_ns", kInt64},  {"newest", kString}};
+constexpr Column kNowProcessColumns[] = {{"day", kDate},      {"run", kUInt64},         {"process", kUInt64},
+                                         {"name", kString},   {"host", kString},        {"pid", kInt64},
+                                         {"rank", kInt32},    {"world", kInt32},        {"liveness", kString},
+                                         {"closed", kUInt8},  {"heartbeat_ns", kInt64}, {"seen_ns", kInt64},
+                                         {"details", kString}};
 
 constexpr Table kAll[kTables] = {
     {"processes", kProcessColumns, "toYYYYMM(day)", "run, process"},
@@ -96,7 +107,9 @@ constexpr Table kAll[kTables] = {
     {"findings", kFindingColumns, "toYYYYMM(day)", "run, finding"},
     {"losses", kLossColumns, "toYYYYMM(day)", "run, loss"},
     {"runs", kRunColumns, "toYYYYMM(day)", "run"},
-    {"batches", kBatchColumns, "toYYYYMM(day)", "run, target, batch"}};
+    {"batches", kBatchColumns, "toYYYYMM(day)", "run, target, batch"},
+    {"now", kNowColumns, "toYYYYMM(day)", "run, process, comm"},
+    {"now_processes", kNowProcessColumns, "toYYYYMM(day)", "run, process"}};
 
 // Of a server that has codecs. Measured on rows of operations: 13 bytes a row, 24 without.
 std::string_view codec(const Column& column, const Version& version) {

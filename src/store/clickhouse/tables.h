@@ -16,9 +16,21 @@
 namespace lockstep::store::clickhouse {
 
 // In the order in which they are filled: a run is in `runs` once all of it is there.
-enum class TableId : uint8_t { kProcesses, kComms, kOps, kRollups, kFindings, kLosses, kRuns, kBatches };
-inline constexpr size_t kTables = 8;
+enum class TableId : uint8_t {
+  kProcesses,
+  kComms,
+  kOps,
+  kRollups,
+  kFindings,
+  kLosses,
+  kRuns,
+  kBatches,
+  // Of running jobs: written by followers, and by no push.
+  kNow,
+  kNowProcesses
+};
 constexpr size_t number(TableId id) { return static_cast<size_t>(id); }
+inline constexpr size_t kTables = 10;
 
 struct Table {
   std::string_view name;

@@ -81,13 +81,18 @@ class Walk {
     for (const model::Lane& lane : member.lanes) {
       const model::Member* other = nullptr;
       const model::Lane* there = job::match::counterpart(job_, member, lane, &other);
-      uint32_t at = first_after(ops, lane.first, lane.ops, since_ns) - lane.first;
-      if (there == nullptr || at >= lane.ops) continue;
-      if (!job::match::pairs_comparable(job_, member, *other))
-        at = counted_anew({member, lane}, at, {*other, *there});
-      if (at >= there->ops) continue;
-      stand(job_state_.actor_of(static_cast<uint32_t>(other - job_.members.data())),
-            job_.ops(*other).entered_ns(there->first + at));
+      const uint32_t at = first_after(ops, lane.first, lane.ops, since_ns);
+      if (there == nullptr || at >= lane.first + lane.ops) continue;
+      std::optional<uint32_t> end;
+      if (job::match::pairs_comparable(job_, member, *other)) {
+        end = job_.op_at(*other, *there, ops.index[at]);
+      } else if (const uint32_t nth = counted_anew({member, lane}, at - lane.first, {*other, *there});
+                 nth < there->ops) {
+        end = there->first + nth;
+      }
+      if (end)
+        stand(job_state_.actor_of(static_cast<uint32_t>(other - job_.members.data())),
+              job_.ops(*other).entered_ns(*end));
     }
   }
 

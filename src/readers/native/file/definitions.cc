@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 #include "format/records.h"
-#include "model/chained_plugin.h"
+#include "model/names/chained_plugin.h"
 #include "model/names/kernel_name.h"
 #include "model/torch/comms_id.h"
 #include "readers/common/demangle.h"

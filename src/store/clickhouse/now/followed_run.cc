@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host that has fallen silent may be cut off from the store alone: what it wrote last is taken as a file
+// that arrives late, and its age is said. Ages are differences between followers' clocks, which are a few
+// seconds apart at most.
+#include "store/clickhouse/now/followed_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+
+#include "base/text/units.h"
+#include "store/clickhouse/now/part_bytes.h"
+#include "store/clickhouse/wire/client.h"
+#include "store/clickhouse/wire/digest.h"
+#include "store/clickhouse/wire/sql_text.h"
+#include "store/fleet_now.h"
+
+namespace lockstep::store {
+namespace clickhouse {
+
+uint64_t followed_run_number(std::string_view name) { return Digest().add(name).value(); }
+
+std::string_view followed_life(model::Liveness liveness, bool beats) {
+  switch (liveness) {
+    case model::Liveness::kRunning:
+      return "running";
+    case model::Liveness::kStopped:
+      return "stopped";
+    case model::Liveness::kGone:
+      return "gone";
+    case model::Liveness::kUnknown:
+      break;
+  }
+  return beats ? "beats" : "unknown";
+}
+
+}  // namespace clickhouse
+
+namespace {
+
+using namespace clickhouse;
+using model::ProcessPart;
+
+// A follower writes every two seconds, and less often while the store refuses.
+constexpr int64_t kSilentNs = 15'000'000'000;
+constexpr size_t kMostAnswerBytes = size_t{1} << 31;
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::optional<int64_t> parse_signed(const std::string& text) {
+  const bool is_negative = text.starts_with('-');
+  const auto digits = parse_number(std::string_view(text).substr(is_negative ? 1 : 0));
+  if (!digits || *digits > uint64_t{INT64_MAX}) return std::nullopt;
+  return is_negative ? -static_cast<int64_t>(*digits) : static_cast<int64_t>(*digits);
+}
+
+struct StoredProcess {
+  std::string host, life, details;
+  bool closed = false;
+  int64_t heartbeat_ns = 0, seen_ns = 0, rank = -1, pid = 0;
+  std::map<uint64_t, std::string> members;  // by number of the communicator
+};
+
+class FollowedSource : public model::TraceSource {
+ public:
+  FollowedSource(std::string name, std::vector<StoredProcess> processes)
+      : name_(std::move(name)), processes_(std::move(processes)) {
+    for (const StoredProcess& process : processes_) newest_ns_ = std::max(newest_ns_, process.seen_ns);
+    const int64_t now = now_ns();
+    // All have fallen silent: then nothing is known of now.
+    is_old_ = now - newest_ns_ > 4 * kSilentNs;
+    if (is_old_) ages_["all hosts"] = now - newest_ns_;
+    for (const StoredProcess& process : processes_) {
+      if (is_old_ || !is_silent(process)) continue;
+      int64_t& age = ages_[process.host];
+      age = std::max(age, newest_ns_ - process.seen_ns);
+    }
+  }
+
+  size_t processes() const override { return processes_.size(); }
+  Result<void> load(size_t, model::Trace&) override {
+    return Error{ErrorCode::kUnsupported, "a followed run has no traces, only what it does now", name_};
+  }
+  bool gives_parts() const override { return true; }
+  Result<void> load_part(size_t i, ProcessPart& part) override {
+    const StoredProcess& process = processes_[i];
+    const Error bad{ErrorCode::kInvalidInput,
+                    "the state of a process on " + process.host + " is damaged, or of another Lockstep",
+                    name_};
+    const auto members = unpack_process(process.details, part);
+    if (!members) return bad;
+    for (uint64_t comm = 0; comm < *members; ++comm) {
+      const auto member = process.members.find(comm);
+      if (member == process.members.end() || !unpack_member(member->second, part)) return bad;
+    }
+    model::JobProcess& job_process = part.process;
+    job_process.row.heartbeat_ns = process.heartbeat_ns;
+    job_process.row.closed = process.closed;
+    if (is_silent(process)) return {};
+    for (const auto life : {model::Liveness::kRunning, model::Liveness::kStopped, model::Liveness::kGone})
+      if (process.life == followed_life(life, false)) job_process.liveness = life;
+    job_process.beats = process.life == followed_life(model::Liveness::kUnknown, true);
+    return {};
+  }
+  void run_losses(model::Trace& trace) override {
+    for (const auto& [host, age] : ages_)
+      trace.lose(
+          model::kNoRow, "read", "old_state", 1,
+          "what the store has of " + host + " is " + format_duration(static_cast<double>(age)) + " old");
+  }
+  std::string name() const override { return name_; }
+
+ private:
+  // One that has ended is as it was.
+  bool is_silent(const StoredProcess& process) const {
+    return is_old_ || (newest_ns_ - process.seen_ns > kSilentNs && !process.closed && process.life != "gone");
+  }
+
+  std::string name_;
+  std::vector<StoredProcess> processes_;
+  int64_t newest_ns_ = 0;
+  bool is_old_ = false;
+  std::map<std::string, int64_t> ages_;  // of what is too old to be of now, by host
+};
+
+Result<std::string> runs_there(Client& client, const std::string& table) {
+  LOCKSTEP_ASSIGN(const Rows rows, client.select("SELECT name, max(seen_ns) AS newest FROM " + table +
+                                                     " GROUP BY name ORDER BY newest DESC LIMIT 8",
+                                                 2));
+  std::string names;
+  for (const auto& row : rows) names += (names.empty() ? "" : ", ") + row[0];
+  return names;
+}
+
+Result<std::vector<StoredProcess>> read_processes(Client& client, const std::string& database, uint64_t run) {
+  const std::string where = " FINAL WHERE run = " + std::to_string(run);
+  LOCKSTEP_ASSIGN(
+      const Rows processes,
+      client.select("SELECT process, host, liveness, closed, heartbeat_ns, seen_ns, details, rank, pid "
+                    "FROM " +
+                        identifier(database) + ".`now_processes`" + where,
+                    9));
+  LOCKSTEP_ASSIGN(
+      Rows comms,
+      client.select("SELECT process, comm, newest FROM " + identifier(database) + ".`now`" + where, 3));
+  std::map<std::string, StoredProcess> stored;
+  const Error bad{ErrorCode::kUnsupported, "the store's table `now_processes` holds what is no state", {}};
+  for (const auto& row : processes) {
+    const auto heartbeat = parse_signed(row[4]), seen = parse_signed(row[5]), rank = parse_signed(row[7]),
+               pid = parse_signed(row[8]);
+    if (!heartbeat || !seen || !rank || !pid) return bad;
+    stored[row[0]] = {.host = row[1],
+                      .life = row[2],
+                      .details = row[6],
+                      .closed = row[3] != "0",
+                      .heartbeat_ns = *heartbeat,
+                      .seen_ns = *seen,
+                      .rank = *rank,
+                      .pid = *pid,
+                      .members = {}};
+  }
+  for (auto& row : comms) {
+    const auto at = stored.find(row[0]);
+    const auto comm = parse_number(row[1]);
+    if (at != stored.end() && comm) at->second.members[*comm] = std::move(row[2]);
+  }
+  std::vector<StoredProcess> list;
+  for (auto& [number, process] : stored) list.push_back(std::move(process));
+  // As readers of files have them.
+  std::sort(list.begin(), list.end(), [](const StoredProcess& a, const StoredProcess& b) {
+    return std::tie(a.rank, a.host, a.pid) < std::tie(b.rank, b.host, b.pid);
+  });
+  return list;
+}
+
+}  // namespace
+
+bool is_followed_run(std::string_view path) {
+  return path.starts_with("http://") || path.starts_with("https://");
+}
+
+Result<std::unique_ptr<model::TraceSource>> open_followed_run(const FleetTarget& target) {
+  FleetTarget store = target;
+  const size_t mark = store.url.find('#');
+  const std::string run = mark == std::string::npos ? std::string() : store.url.substr(mark + 1);
+  store.url.resize(std::min(mark, store.url.size()));
+  LOCKSTEP_TRY(check_target(store));
+  LOCKSTEP_ASSIGN(Address address, parse_address(store.url));
+  if (!store.key.empty()) address.key = store.key;
+  ClientLimits limits{.patience = store.patience, .settings = "readonly=1"};
+  limits.http.answer_bytes = kMostAnswerBytes;
+  LOCKSTEP_ASSIGN(Client client, Client::open(address, limits));
+  const std::string place = address.base + address.database;
+  std::vector<StoredProcess> processes;
+  if (!run.empty()) {
+    LOCKSTEP_ASSIGN(processes, read_processes(client, address.database, followed_run_number(run)));
+  }
+  if (processes.empty()) {
+    LOCKSTEP_ASSIGN(const std::string names,
+                    runs_there(client, identifier(address.database) + ".`now_processes`"));
+    return Error{run.empty() ? ErrorCode::kUsage : ErrorCode::kNotFound,
+                 (run.empty() ? "name the run behind a #" : "no run '" + run + "' is followed there") +
+                     std::string(names.empty() ? "; the store has none" : "; the store has " + names),
+                 place};
+  }
+  return std::unique_ptr<model::TraceSource>(
+      std::make_unique<FollowedSource>(place + "#" + run, std::move(processes)));
+}
+
+}  // namespace lockstep::store
