@@ -20,7 +20,7 @@ import source_tree
 # What GCC knows and clang 14 does not, its precompiled header too; none of it changes what clang-tidy sees.
 GCC_FLAGS = re.compile(r" (-mtls-dialect=\w+|-f(no-)?fat-lto-objects|-flto(=\w+)?|-Wno-(restrict|format-truncation)|-Winvalid-pch|-include \S+/cmake_pch\.hxx)(?= )")
 LOOKED_AT = ("src", "sim", "examples", "include")
-TOGETHER = 6
+TOGETHER = 16
 
 
 @functools.cache
