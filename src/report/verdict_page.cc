@@ -96,7 +96,7 @@ std::string headline(const verdict::DiagnosedRun& run) {
     still_runs = still_runs || (coverage && coverage->still_runs());
     seen += coverage ? seen_sentence(*coverage) : evidence.source + ": " + evidence.content;
   }
-  return std::string(verdict::healthy_words(still_runs)) + ": " + seen + ".";
+  return std::string(verdict::healthy_words(still_runs, run.asked_all())) + ": " + seen + ".";
 }
 
 }  // namespace

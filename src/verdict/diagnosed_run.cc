@@ -74,7 +74,8 @@ class Reading {
       }
       // Before the questions: whether a process lives decides what its silence means.
       run::set_liveness(paths_, *evidence.job);
-      findings_.push_back(analysis::diagnose(*evidence.job, input_.runs[i].is_of_now).findings);
+      evidence.is_of_now = input_.runs[i].is_of_now;
+      findings_.push_back(analysis::diagnose(*evidence.job, evidence.is_of_now).findings);
       evidence.matches = job::match::count_matches(*evidence.job);
       evidence.hosts = hosts_of(*evidence.job);
       set_span(evidence);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run with everything that a report about it says.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ struct Evidence {
   std::map<int32_t, std::string> hosts;        // of the ranks that it tells of; a name may be empty
   std::string content;                         // what it holds, where that is no job: "8 files, 1,234 lines"
   std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
+  bool is_of_now = false;                                   // it was asked who is stuck, and nothing else
   bool is_of_hosts = false;  // it tells of hosts, and neither of ranks nor of operations
 };
 
@@ -52,6 +54,9 @@ struct DiagnosedRun {
       link_samples;  // counters of hosts' links; evidence of its own only if it is all there is
   std::vector<LinkCheck> link_checks;  // likewise
 
+  bool asked_all() const {
+    return std::none_of(evidence.begin(), evidence.end(), [](const Evidence& of) { return of.is_of_now; });
+  }
   const analysis::Finding* verdict() const {
     return diagnosis.verdict ? &diagnosis.findings[*diagnosis.verdict] : nullptr;
   }

@@ -260,6 +260,7 @@ TEST(Outcome, OfEveryRowOfTheTable) {
   EXPECT_EQ(exit_code({}), kExitOk);
   EXPECT_EQ(healthy_words(false), "No problem found");
   EXPECT_EQ(healthy_words(true), "No problem so far");
+  EXPECT_EQ(healthy_words(false, false), "Nobody is stuck");
 }
 
 TEST(Outcome, SoFarIsSaidWhereSomethingRuns) {

@@ -51,7 +51,8 @@ std::string_view word(const Finding& finding) {
   return finding.severity == Severity::kCritical ? "CRITICAL" : "WARNING";
 }
 
-std::string_view healthy_words(bool still_runs) {
+std::string_view healthy_words(bool still_runs, bool asked_all) {
+  if (!asked_all) return "Nobody is stuck";
   return still_runs ? "No problem so far" : "No problem found";
 }
 

@@ -24,8 +24,8 @@ std::string essence(const analysis::Diagnosis& diagnosis);
 
 // "CRITICAL", "WARNING", "CANNOT TELL", "note"
 std::string_view word(const analysis::Finding& finding);
-// Of a healthy job.
-std::string_view healthy_words(bool still_runs);
+// Of a healthy job. `asked_all`: else only who is stuck was asked.
+std::string_view healthy_words(bool still_runs, bool asked_all = true);
 // "12.0 ms (11.8 ms to 12.2 ms)"
 std::string effect_text(const analysis::Effect& effect);
 

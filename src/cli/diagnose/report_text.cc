@@ -42,7 +42,7 @@ class Report {
     if (const Finding* verdict = run_.verdict()) {
       finding(*verdict);
     } else {
-      const std::string words(verdict::healthy_words(still_runs()));
+      const std::string words(verdict::healthy_words(still_runs(), run_.asked_all()));
       paragraph(style_.good(words), words.size(), ": " + (several() ? kinds() : seen(0)) + ".");
     }
     others();
