@@ -410,8 +410,7 @@ class CommBlocks {
 
   // All members have called it. What the GPU and the network show of it, and for how long already.
   void find_stuck() {
-    const Patience patience = cadence_.of_comm(comm_);
-    const std::vector<StuckStep> steps = stuck_steps(job_state_, patience, comm_);
+    const std::vector<StuckStep> steps = stuck_steps(job_state_, cadence_.of_comm(comm_), comm_);
     std::vector<Standing> standing;
     bool running = false, queued = false;
     for (uint32_t row : members_) {
@@ -425,16 +424,15 @@ class CommBlocks {
     if (!steps.empty() && !queued) block.kind = Block::Kind::kStuck;
     int64_t shortest = INT64_MAX;
     for (const Standing& of : standing) {
-      Progress::State state = of.progress.state;
+      const Progress::State state = of.progress.state;
       // Who is gone cannot end it; who has not begun it keeps those waiting that have.
       bool holds =
           is_gone(job_state_.actor_at(of.row).fate) || (running && state == Progress::State::kQueued);
       const model::JobOps& ops = job_.ops(job_.members[of.row]);
       bool has_op = of.progress.op < ops.size();
       if (holds) add_missing(block, job_state_.actor_of(of.row), has_op ? ops.entered_ns(of.progress.op) : 0);
-      if (holds || state == Progress::State::kDone) continue;
+      if (holds || state == Progress::State::kDone || !has_op) continue;
       if (block.kind == Block::Kind::kStuck && state == Progress::State::kUnknown && steps.empty()) continue;
-      if (!has_op) continue;
       add_waiting(block, of.row, of.progress.op);
       int64_t entered = ops.entered_ns(of.progress.op);
       const Actor& actor = job_state_.actor_at(of.row);
@@ -450,9 +448,9 @@ class CommBlocks {
     keep(std::move(block));
   }
 
-  // Of the newest collectives; of the newest sends and receives where there are none. `transfers_tell`: steps
-  // of transfers show what moves, whoever has called what.
-  Progress newest_progress(const Member& member, bool transfers_tell) const {
+  // Of the newest collectives; of the newest sends and receives where there are none. `has_steps`: those of
+  // transfers show what moves, whoever has called what.
+  Progress newest_progress(const Member& member, bool has_steps) const {
     const model::JobOps& ops = job_.ops(member);
     Progress newest = progress(job_state_, member);
     if (newest.state == Progress::State::kUnknown && member.ops > 0)
@@ -463,8 +461,7 @@ class CommBlocks {
     for (const model::Lane& lane : member.lanes) {
       const Member* other = nullptr;
       job::match::counterpart(job_, member, lane, &other);
-      if (!transfers_tell && other != nullptr && !job::match::pairs_comparable(job_, member, *other))
-        continue;
+      if (!has_steps && other != nullptr && !job::match::pairs_comparable(job_, member, *other)) continue;
       Progress of = progress(ops, lane.first, lane.ops);
       if (of.state == Progress::State::kUnknown) of.op = lane.first + lane.ops - 1;
       bool first = member.ops == 0 && &lane == member.lanes.data();
