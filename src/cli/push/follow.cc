@@ -25,7 +25,7 @@ constexpr size_t kMostNameBytes = 256;
 // Not what torchrun calls every job that was given no id.
 std::string name_of(const Arguments& arguments) {
   if (arguments.has("run")) return arguments.value("run");
-  const std::string job = run::own_job_place().job;
+  std::string job = run::own_job_place().job;
   if (!job.empty() && job != "none") return job;
   const auto path = std::filesystem::absolute(arguments.operands().front()).lexically_normal();
   return path.filename().empty() ? path.parent_path().filename() : path.filename();
