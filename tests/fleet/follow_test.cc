@@ -142,6 +142,14 @@ TEST(FollowedRun, SurvivesAStoreThatHoldsAnything) {
   const Finished damaged = lockstep({"diagnose", store.url() + "#job 7"});
   EXPECT_EQ(damaged.code, 1) << damaged;
   EXPECT_NE(damaged.out.find("the state of a process on node-000 is damaged"), std::string::npos) << damaged;
+  for (const char* time : {"seen_ns", "heartbeat_ns"}) {
+    auto& cell = store.tables["now_processes"].rows.begin()->second[time];
+    const auto was = std::exchange(cell.number, uint64_t{1} << 63 | 1);
+    const Finished wild = lockstep({"diagnose", store.url() + "#job 7"});
+    EXPECT_EQ(wild.code, 2) << wild;
+    EXPECT_NE(wild.err.find("`now_processes` holds what is no state"), std::string::npos) << wild;
+    cell.number = was;
+  }
 }
 
 TEST(FollowedRun, IsInARealStore) {

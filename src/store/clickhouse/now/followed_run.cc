@@ -151,7 +151,7 @@ Result<std::vector<StoredProcess>> read_processes(Client& client, const std::str
   for (const auto& row : processes) {
     const auto heartbeat = parse_signed(row[4]), seen = parse_signed(row[5]), rank = parse_signed(row[7]),
                pid = parse_signed(row[8]);
-    if (!heartbeat || !seen || !rank || !pid) return bad;
+    if (!heartbeat || !seen || !rank || !pid || !is_time(*heartbeat) || !is_time(*seen)) return bad;
     stored[row[0]] = {.host = row[1],
                       .life = row[2],
                       .details = row[6],

@@ -15,10 +15,6 @@ using model::kNoIndex;
 using model::ProcessPart;
 
 constexpr uint64_t kLayout = 1;
-// Times beyond are nobody's, and distances of some within fit 64 bits.
-constexpr int64_t kMostNs = int64_t{1} << 61;
-
-bool is_time(int64_t ns) { return ns >= -kMostNs && ns <= kMostNs; }
 
 template <class Archive>
 void layout(Archive& archive) {
