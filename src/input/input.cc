@@ -5,7 +5,6 @@
 #include "input/input.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -209,9 +208,8 @@ class Mixer {
 
  private:
   void add_followed(const std::string& url) {
-    const char* const key = std::getenv("LOCKSTEP_PUSH_KEY");
     auto source = store::open_followed_run(
-        {.url = url, .key = key == nullptr ? "" : key, .patience = std::chrono::seconds(10)});
+        {.url = url, .key = store::key_of_environment(), .patience = std::chrono::seconds(10)});
     if (!source) return lose(source.error());
     Input input;
     input.source = std::make_unique<ObservedSource>(*std::move(source), std::vector<LossLine>());

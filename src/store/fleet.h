@@ -58,6 +58,9 @@ struct PushResult {
   std::vector<std::string> differences;
 };
 
+// LOCKSTEP_PUSH_KEY; empty: not set.
+std::string key_of_environment();
+
 // Whether it can be a target at all, which the end of a long reading should not have to tell.
 Result<void> check_target(const FleetTarget& target);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order is what makes it safe to end at any moment: tables, marks, then each batch and its mark, the run
 // itself last, and at the end the counts.
+#include <cstdlib>
+
 #include "store/clickhouse/batches.h"
 #include "store/clickhouse/make_tables.h"
 #include "store/clickhouse/run_rows.h"
@@ -8,6 +10,11 @@
 
 namespace lockstep::store {
 using namespace clickhouse;
+
+std::string key_of_environment() {
+  const char* const key = std::getenv("LOCKSTEP_PUSH_KEY");
+  return key == nullptr ? "" : key;
+}
 
 Result<void> check_target(const FleetTarget& target) {
   LOCKSTEP_ASSIGN(const Address address, parse_address(target.url));
