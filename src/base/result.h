@@ -20,6 +20,10 @@ struct Error {
   std::string message() const { return where.empty() ? text : where + ": " + text; }
 };
 
+inline Error usage_error(std::string text, std::string where = {}) {
+  return {ErrorCode::kUsage, std::move(text), std::move(where)};
+}
+
 template <class T>
 class [[nodiscard]] Result {
  public:

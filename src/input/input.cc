@@ -118,10 +118,9 @@ Result<std::vector<std::string>> named_databases(const std::vector<std::string>&
     }
     const std::vector<std::string> inside = trace_dbs_in(path);
     if (inside.size() > 1) {
-      return Error{
-          ErrorCode::kUsage,
+      return usage_error(
           "the directory holds " + std::to_string(inside.size()) + " databases: name one, as " + inside[0],
-          path};
+          path);
     }
     (inside.empty() ? others : databases).push_back(inside.empty() ? path : inside[0]);
   }

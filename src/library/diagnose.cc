@@ -4,7 +4,6 @@
 // each call reads them anew, so that a call on a running job says how things are now.
 #include "lockstep/diagnose.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/text/json_text.h"
+#include "base/unix_time.h"
 #include "library/arrow_stream.h"
 #include "report/diagnosis_json.h"
 #include "report/page.h"
@@ -54,8 +54,6 @@ int guarded(char** error, Work&& work) noexcept {
   return LOCKSTEP_FAILED;
 }
 
-Result<int> usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; }
-
 std::string table_names() {
   std::string names;
   for (const auto& table : exporters::common::run_tables())
@@ -70,10 +68,10 @@ const char* lockstep_version(void) { return LOCKSTEP_VERSION; }
 lockstep_run* lockstep_open(const char* const* paths, size_t count, char** error) {
   lockstep_run* run = nullptr;
   guarded(error, [&]() -> Result<int> {
-    if (paths == nullptr || count == 0) return usage("name at least one path");
+    if (paths == nullptr || count == 0) return usage_error("name at least one path");
     auto made = std::make_unique<lockstep_run>();
     for (size_t i = 0; i < count; ++i) {
-      if (paths[i] == nullptr || *paths[i] == '\0') return usage("a path is empty");
+      if (paths[i] == nullptr || *paths[i] == '\0') return usage_error("a path is empty");
       made->paths.emplace_back(paths[i]);
     }
     run = made.release();
@@ -86,7 +84,7 @@ void lockstep_close(lockstep_run* run) { delete run; }
 
 int lockstep_diagnose(lockstep_run* run, char** json, char** error) {
   return guarded(error, [&]() -> Result<int> {
-    if (run == nullptr || json == nullptr) return usage("a run and a place for the text are needed");
+    if (run == nullptr || json == nullptr) return usage_error("a run and a place for the text are needed");
     *json = nullptr;
     LOCKSTEP_ASSIGN(const auto diagnosed, verdict::diagnose(run->paths, [](double) {}));
     give(json_text(report::diagnosis_json(diagnosed)), json);
@@ -97,16 +95,15 @@ int lockstep_diagnose(lockstep_run* run, char** json, char** error) {
 
 int lockstep_report(lockstep_run* run, char** html, char** error) {
   return guarded(error, [&]() -> Result<int> {
-    if (run == nullptr || html == nullptr) return usage("a run and a place for the page are needed");
+    if (run == nullptr || html == nullptr) return usage_error("a run and a place for the page are needed");
     *html = nullptr;
     if (!report::page_absent_because().empty())
       return Error{ErrorCode::kUnsupported, std::string(report::page_absent_because()), {}};
-    const auto now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
     LOCKSTEP_ASSIGN(const auto diagnosed, verdict::diagnose(run->paths, [](double) {}));
     LOCKSTEP_ASSIGN(const std::string page,
                     report::page_with(report::built_page(),
                                       report::report_data(diagnosed, {.paths = run->paths,
-                                                                      .made_ns = now.count(),
+                                                                      .made_ns = unix_now_ns(),
                                                                       .refresh_ns = std::nullopt})));
     give(page, html);
     if (*html == nullptr) throw std::bad_alloc();
@@ -117,7 +114,7 @@ int lockstep_report(lockstep_run* run, char** html, char** error) {
 int lockstep_table(lockstep_run* run, const char* table, ArrowArrayStream* stream, char** error) {
   return guarded(error, [&]() -> Result<int> {
     if (run == nullptr || table == nullptr || stream == nullptr)
-      return usage("a run, the name of a table and a stream are needed");
+      return usage_error("a run, the name of a table and a stream are needed");
     stream->release = nullptr;
     for (const auto& layout : exporters::common::run_tables()) {
       if (layout.name != table) continue;
@@ -125,7 +122,7 @@ int lockstep_table(lockstep_run* run, const char* table, ArrowArrayStream* strea
       library::open_stream(std::move(input), layout, stream);
       return LOCKSTEP_HEALTHY;
     }
-    return usage("no table is called '" + std::string(table) + "'; there are: " + table_names());
+    return usage_error("no table is called '" + std::string(table) + "'; there are: " + table_names());
   });
 }
 

@@ -417,7 +417,7 @@ Result<const Format*> detect(const std::string& path) {
 }
 
 Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpacker> unpacker) {
-  if (paths.empty()) return Error{ErrorCode::kUsage, "no input files; " + std::string(kHint), {}};
+  if (paths.empty()) return usage_error("no input files; " + std::string(kHint));
   Sorter sorter(std::move(unpacker));
   for (const std::string& path : paths) sorter.add(path);
   Inputs inputs = sorter.take();

@@ -11,6 +11,8 @@
 
 namespace lockstep::report {
 
+inline constexpr size_t kLossesMost = 1000;  // on a page
+
 // Where an operation stands in the list of the page of operations.
 using OperationPlaces = std::map<OperationKey, size_t>;
 inline Json place_of(const OperationPlaces& places, OperationKey key) {

@@ -16,8 +16,6 @@ namespace {
 using model::Job;
 using model::JobProcess;
 
-constexpr size_t kLossesMost = 1000;
-
 // What a process was in the middle of for the longest time when its record ends.
 Json open_text(const ReportContext& context, const JobProcess& process) {
   const Job& job = context.job();

@@ -41,7 +41,7 @@ std::map<std::string, uint32_t> comms_by_id(const Job& job) {
   return comms;
 }
 
-Json hosts_json(const ReportContext& context) {
+Json topology_hosts(const ReportContext& context) {
   const Job& job = context.job();
   std::map<std::string, std::vector<uint32_t>> hosts;
   std::vector<uint32_t> processes(job.processes.size());
@@ -241,7 +241,7 @@ Json topology_page(const ReportContext& context) {
   edges.add_transfers();
   edges.add_sends();
   bool any_rings = false;
-  Json hosts = hosts_json(context), comms = comms_json(context, model, any_rings), list = edges.json();
+  Json hosts = topology_hosts(context), comms = comms_json(context, model, any_rings), list = edges.json();
   Json notes = Json::array();
   if (context.job().comms.size() > kCommsMost)
     notes.push_back("The " + std::to_string(kCommsMost) + " largest of " +

@@ -13,7 +13,7 @@ namespace {
 
 using analysis::Finding;
 
-constexpr size_t kLossesMost = 1000, kLossProcesses = 64;
+constexpr size_t kLossProcesses = 64;
 
 // "never-joined" -> "Never joined"; what follows a point is a kind of it.
 std::string title_of(const Finding& finding) {

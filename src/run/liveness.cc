@@ -4,11 +4,11 @@
 // but that it does not may be a file system that shows old bytes or a clock that is off, so nothing follows
 // from silence.
 #include "run/liveness.h"
+#include "base/unix_time.h"
 
 #include <signal.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <map>
 
@@ -72,8 +72,7 @@ Liveness look_at(const ProcessIdentity& process) {
 }
 
 void set_liveness(const std::vector<std::string>& paths, model::Job& job) {
-  const int64_t now_ns =
-      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  const int64_t now_ns = unix_now_ns();
   std::multimap<BootAndPid, ProcessFile> files = files_of(paths);
   for (model::JobProcess& process : job.processes) {
     // A process number that was used twice in one boot: the header whose start is nearest.

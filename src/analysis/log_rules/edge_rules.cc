@@ -81,11 +81,6 @@ std::string edge_text(const EdgeKey& key) {
          " of communicator " + std::get<0>(key);
 }
 
-std::optional<Hit> unless_empty(Hit hit) {
-  if (hit.evidence.empty()) return std::nullopt;
-  return hit;
-}
-
 const Fact* cross_nic_off(const View& view, uint32_t process) {
   for (const Fact* fact : view.facts(LineKind::kSearchResult, process)) {
     if (fact->value(0) == "4" && fact->value(1) == "0") return fact;

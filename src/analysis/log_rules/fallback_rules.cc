@@ -8,12 +8,10 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
-std::optional<Hit> unless_empty(Hit hit) {
+std::optional<Hit> unless_nobody(Hit hit) {
   if (hit.processes.empty()) return std::nullopt;
   return hit;
 }
-
-uint32_t process_count(const View& view) { return static_cast<uint32_t>(view.model().processes.size()); }
 
 // The first connection of each process over a transport.
 std::map<uint32_t, const Connection*> connections(const View& view, Transport transport) {
@@ -85,7 +83,7 @@ std::optional<Hit> without_gdr(const View& view, bool uneven) {
     const auto row = over_network.find(process);
     add_gdr_proof(view, process, row == over_network.end() ? nullptr : row->second, hit);
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 }  // namespace
@@ -93,7 +91,7 @@ std::optional<Hit> without_gdr(const View& view, bool uneven) {
 std::optional<Hit> socket_fallback(const View& view) {
   Hit hit;
   const auto over_network = connections(view, Transport::kNet);
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     if (!view.uses_sockets(process) || !view.spans_nodes(process)) continue;
     const Fact* absent = view.first(LineKind::kIbAbsent, process);
     const Fact* disabled = view.setting(process, "IB_DISABLE");
@@ -111,7 +109,7 @@ std::optional<Hit> socket_fallback(const View& view) {
     if (row != over_network.end() && (hit.processes.size() == 1 || network == nullptr))
       prove(view, row->second->first, hit);
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 std::optional<Hit> plugin_absent(const View& view) {
@@ -123,13 +121,13 @@ std::optional<Hit> plugin_absent(const View& view) {
     prove(view, setting->first, hit);
     add(view, *fact, hit);
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 std::optional<Hit> p2p_disabled(const View& view) {
   Hit hit;
   const auto over_memory = connections(view, Transport::kShm);
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* setting = p2p_switched_off(view, process);
     if (setting == nullptr) continue;
     const auto row = over_memory.find(process);
@@ -138,7 +136,7 @@ std::optional<Hit> p2p_disabled(const View& view) {
     add(view, *setting, hit);
     if (row != over_memory.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
@@ -157,7 +155,7 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
       hit.what = std::string(link->kind == LineKind::kXgmiLink ? "xGMI" : "NVLink") + " (rank " +
                  std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 std::optional<Hit> gdr_off(const View& view) { return without_gdr(view, false); }
@@ -165,11 +163,11 @@ std::optional<Hit> gdr_uneven(const View& view) { return without_gdr(view, true)
 
 std::optional<Hit> nvls_disabled(const View& view) {
   Hit hit;
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* setting = view.setting(process, "NVLS_ENABLE");
     if (setting != nullptr && setting->value(1) == "0") add(view, *setting, hit);
   }
-  return unless_empty(std::move(hit));
+  return unless_nobody(std::move(hit));
 }
 
 }  // namespace lockstep::analysis::log_rules

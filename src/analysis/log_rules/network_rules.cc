@@ -13,13 +13,6 @@ namespace {
 
 using readers::nccl_log::to_int;
 
-std::optional<Hit> unless_empty(Hit hit) {
-  if (hit.evidence.empty()) return std::nullopt;
-  return hit;
-}
-
-uint32_t process_count(const View& view) { return static_cast<uint32_t>(view.model().processes.size()); }
-
 // "198.51.100.9" of "198.51.100.9<39611>".
 std::string without_port(const std::string& peer) { return peer.substr(0, peer.find('<')); }
 
@@ -205,7 +198,7 @@ std::optional<Hit> local_rank_gone(const View& view) {
 // Result 6 says that the cause is elsewhere.
 std::optional<Hit> remote_result(const View& view) {
   Hit hit;
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* remote = nullptr;
     for (const Fact* fact : view.facts(LineKind::kErrorTrace, process)) {
       const bool has_site = fact->values.size() > 4;  // with the function in brackets
@@ -219,7 +212,7 @@ std::optional<Hit> remote_result(const View& view) {
 std::optional<Hit> debug_left_on(const View& view) {
   constexpr uint64_t kMany = 10'000;
   Hit hit;
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* subsystems = view.setting(process, "DEBUG_SUBSYS");
     if (subsystems != nullptr && subsystems->value(1) == "ALL") add(view, *subsystems, hit);
   }
@@ -257,7 +250,7 @@ std::optional<Hit> collnet_unused(const View& view) {
   }
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kCollNetFailed)) add(view, *fact, hit);
-  for (uint32_t process = 0; process < process_count(view); ++process) {
+  for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* setting = view.setting(process, "COLLNET_ENABLE");
     const bool is_on = setting != nullptr && setting->value(1) == "1";
     if (is_on && reporting.contains(process) && view.first(LineKind::kCollNetConnection, process) == nullptr)

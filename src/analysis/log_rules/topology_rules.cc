@@ -53,10 +53,10 @@ class Hosts {
   std::map<std::string, Host> hosts_;
 };
 
-using ValueOf = std::function<double(const TopologyDevice&)>;  // below 0: not said
+using FigureOf = std::function<double(const TopologyDevice&)>;  // below 0: not said
 
 // Devices of one host whose value is below that of their siblings.
-std::optional<Hit> uneven(const View& view, std::string_view kind, const ValueOf& value_of) {
+std::optional<Hit> uneven(const View& view, std::string_view kind, const FigureOf& value_of) {
   std::map<std::string, std::vector<const TopologyDevice*>> hosts;
   for (const TopologyDevice& device : view.model().topology) {
     if (device.name.starts_with(kind) && value_of(device) >= 0) hosts[device.host].push_back(&device);

@@ -41,11 +41,17 @@ struct Hit {
   std::string needed_evidence;
 };
 
+inline std::optional<Hit> unless_empty(Hit hit) {
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
 class View {
  public:
   explicit View(const LogModel& model);
 
   const LogModel& model() const { return model_; }
+  uint32_t process_count() const { return static_cast<uint32_t>(model_.processes.size()); }
   const TorchJob& torch() const { return torch_; }
   std::vector<const Fact*> facts(LineKind kind) const;
   std::vector<const Fact*> facts(LineKind kind, uint32_t process) const;

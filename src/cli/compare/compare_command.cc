@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kCompareOptions[] = {
     {.letter = 0,
      .name = "gate",
      .value = "GATES",
@@ -44,7 +44,7 @@ int exit_code(const compare::ComparedRuns& runs, const compare::GateReport& gate
              : kExitCannotTell;
 }
 
-int run(const Arguments& arguments) {
+int run_compare(const Arguments& arguments) {
   compare::GateReport gates;
   if (arguments.has("gate")) {
     auto parsed = compare::parse_gates(arguments.value("gate"));
@@ -85,8 +85,8 @@ const Command compare_command = {
                      "two runs: each a run directory, a trace.db, a file or an archive that `diagnose` reads",
                  .least = 2,
                  .most = 2},
-    .options = kOptions,
-    .run = run,
+    .options = kCompareOptions,
+    .run = run_compare,
 };
 
 }  // namespace lockstep::cli

@@ -22,7 +22,8 @@ using analysis::compare::Ratio;
 using analysis::compare::Row;
 using analysis::compare::Samples;
 
-Result<Samples> read(const std::string& path, ComparedRun& run, const std::function<void(double)>& progress) {
+Result<Samples> read_samples(const std::string& path, ComparedRun& run,
+                             const std::function<void(double)>& progress) {
   run.path = path;
   LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input({path}));
   if (input.runs.empty())
@@ -107,8 +108,9 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
 Result<ComparedRuns> compare_runs(const std::string& a, const std::string& b,
                                   const std::function<void(double)>& progress) {
   ComparedRuns runs;
-  LOCKSTEP_ASSIGN(const Samples of_a, read(a, runs.a, [&](double done) { progress(done / 2); }));
-  LOCKSTEP_ASSIGN(const Samples of_b, read(b, runs.b, [&](double done) { progress((1 + done) / 2); }));
+  LOCKSTEP_ASSIGN(const Samples of_a, read_samples(a, runs.a, [&](double done) { progress(done / 2); }));
+  LOCKSTEP_ASSIGN(const Samples of_b,
+                  read_samples(b, runs.b, [&](double done) { progress((1 + done) / 2); }));
   runs.comparison = analysis::compare::compare(of_a, of_b);
   return runs;
 }

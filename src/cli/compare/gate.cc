@@ -118,7 +118,7 @@ class Parser {
     return text_.substr(begin, at_ - begin);
   }
 
-  Error error(const std::string& text) const { return {ErrorCode::kUsage, "--gate " + text, ""}; }
+  Error error(const std::string& text) const { return usage_error("--gate " + text); }
   Error expected(const std::string& what) {
     skip_blanks();
     if (at_ == text_.size()) return error("ends where it takes " + what);

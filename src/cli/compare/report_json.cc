@@ -19,7 +19,7 @@ std::string_view level_text(Level level) {
   constexpr std::string_view kTexts[] = {"job", "func", "size", "comm", "rank"};
   return kTexts[static_cast<size_t>(level)];
 }
-std::string_view change_text(Change change) {
+std::string_view change_word(Change change) {
   constexpr std::string_view kTexts[] = {"none", "better", "worse", "cannot tell"};
   return kTexts[static_cast<size_t>(change)];
 }
@@ -89,7 +89,7 @@ Json row_json(const Row& row, const ComparedRuns& runs) {
                {"b_ns", figures && !rate ? whole(row.b) : Json(nullptr)}};
   put_ratio(row.ratio, json);
   json["p"] = row.ratio ? Json(row.ratio->p) : Json(nullptr);
-  json["change"] = change_text(row.change);
+  json["change"] = change_word(row.change);
   json["cost_ns"] = row.ratio ? whole(row.cost_ns) : Json(nullptr);
   json["since"] = since_json(row, runs.comparison.begin_ns_b);
   json["reason"] = text_or_null(row.reason);

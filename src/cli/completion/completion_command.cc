@@ -6,7 +6,7 @@
 namespace lockstep::cli {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_completion(const Arguments& arguments) {
   const std::string& shell = arguments.operands()[0];
   if (shell == "bash") return print(manual::bash_completion());
   if (shell == "zsh") return print(manual::zsh_completion());
@@ -24,7 +24,7 @@ const Command completion_command = {
     .operands =
         {.name = "SHELL", .help = "bash, zsh or fish", .least = 1, .most = 1, .choices = "bash zsh fish"},
     .options = {},
-    .run = run,
+    .run = run_completion,
 };
 
 }  // namespace lockstep::cli

@@ -24,7 +24,7 @@ using control::LiveHeader;
 using model::Liveness;
 using run::ProcessFile;
 
-constexpr Option kOptions[] = {
+constexpr Option kControlOptions[] = {
     {'m', "mode", "MODE",
      "record this from now on: lite, default, deep, sample=K/N (deep for K of every N), off", "",
      run::kModeChoices},
@@ -66,13 +66,11 @@ struct Wish {
   std::string description;  // what it asks for, in words
 };
 
-Error usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; }
-
 Result<void> read_mode(const Arguments& arguments, Wish* wish) {
   auto mode = run::parse_mode(arguments.value("mode"));
   if (!mode)
-    return usage("--mode takes lite, default, deep, off, or sample=K/N with K at most N; not '" +
-                 arguments.value("mode") + "'");
+    return usage_error("--mode takes lite, default, deep, off, or sample=K/N with K at most N; not '" +
+                       arguments.value("mode") + "'");
   wish->request.what |= format::kControlSetMode;
   wish->request.mode = static_cast<uint32_t>(mode->mode);
   wish->request.keep = mode->keep;
@@ -83,7 +81,8 @@ Result<void> read_mode(const Arguments& arguments, Wish* wish) {
 
 Result<void> read_window(const Arguments& arguments, Wish* wish) {
   auto length = parse_duration(arguments.value("for"));
-  if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
+  if (!length)
+    return usage_error("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
   wish->description += " for " + arguments.value("for");
   return {};
@@ -91,7 +90,8 @@ Result<void> read_window(const Arguments& arguments, Wish* wish) {
 
 Result<void> read_mark(const std::string& text, Wish* wish) {
   if (text.empty() || text.size() >= format::kControlTextBytes)
-    return usage("--mark takes a text of 1 to " + std::to_string(format::kControlTextBytes - 1) + " bytes");
+    return usage_error("--mark takes a text of 1 to " + std::to_string(format::kControlTextBytes - 1) +
+                       " bytes");
   wish->request.what |= format::kControlMark;
   std::memcpy(wish->request.text, text.data(), text.size());
   return {};
@@ -102,19 +102,19 @@ Result<Wish> read_wish(const Arguments& arguments) {
   if (arguments.has("mode")) {
     if (auto read = read_mode(arguments, &wish); !read) return read.error();
   } else if (arguments.has("for") || arguments.has("comm") || arguments.has("min-bytes")) {
-    return usage("--for, --comm and --min-bytes go with --mode");
+    return usage_error("--for, --comm and --min-bytes go with --mode");
   }
   const auto mode = static_cast<format::Mode>(wish.request.mode);
   if ((arguments.has("comm") || arguments.has("min-bytes")) && mode != format::Mode::kDeep &&
       mode != format::Mode::kSample)
-    return usage("--comm and --min-bytes go with --mode deep or --mode sample=K/N");
+    return usage_error("--comm and --min-bytes go with --mode deep or --mode sample=K/N");
   wish.comms = arguments.values("comm");
   if (wish.comms.size() > format::kControlComms)
-    return usage("at most " + std::to_string(format::kControlComms) + " communicators can be named");
+    return usage_error("at most " + std::to_string(format::kControlComms) + " communicators can be named");
   if (arguments.has("min-bytes")) {
     auto bytes = parse_bytes(arguments.value("min-bytes"));
     if (!bytes)
-      return usage("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
+      return usage_error("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
     wish.request.min_bytes = *bytes;
     wish.description += ", operations from " + format_bytes(*bytes);
   }
@@ -125,7 +125,7 @@ Result<Wish> read_wish(const Arguments& arguments) {
     if (auto read = read_mark(arguments.value("mark"), &wish); !read) return read.error();
   }
   if (arguments.has("save")) wish.request.what |= format::kControlSave;
-  if (wish.request.what == 0) return usage("nothing to do: give --mode, --mark, --save or --show");
+  if (wish.request.what == 0) return usage_error("nothing to do: give --mode, --mark, --save or --show");
   return wish;
 }
 
@@ -162,9 +162,9 @@ Result<void> resolve_comms(const std::string& path, const Wish& wish, format::Co
   std::sort(ids.begin(), ids.end());  // a process with several devices is in a communicator several times
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   if (ids.size() > format::kControlComms)
-    return usage(path + " has " + plural(ids.size(), "communicator") + " of these names; at most " +
-                 std::to_string(format::kControlComms) +
-                 " can be chosen: name them by id, as lockstep info does");
+    return usage_error(path + " has " + plural(ids.size(), "communicator") + " of these names; at most " +
+                       std::to_string(format::kControlComms) +
+                       " can be chosen: name them by id, as lockstep info does");
   if (ids.empty()) ids.push_back(kNobody);
   request->comms = static_cast<uint32_t>(ids.size());
   std::copy(ids.begin(), ids.end(), request->comm_ids);
@@ -237,8 +237,8 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i])
-      return usage("no process on this host is in a communicator '" + wish.comms[i] +
-                   "'; lockstep info lists names and ids");
+      return usage_error("no process on this host is in a communicator '" + wish.comms[i] +
+                         "'; lockstep info lists names and ids");
   }
   const auto first = first_of_each_process(targets);
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -375,12 +375,12 @@ int show(const std::vector<ProcessFile>& files) {
   return print(table.text());
 }
 
-int run(const Arguments& arguments) {
+int run_control(const Arguments& arguments) {
   const std::vector<ProcessFile> files = files_of(arguments.operands());
   if (files.empty()) return fail("no process file in it; is this the run directory of the job?");
   if (arguments.has("show")) {
     if (arguments.has("mode") || arguments.has("mark") || arguments.has("save"))
-      return fail(usage("--show goes alone"));
+      return fail(usage_error("--show goes alone"));
     return show(files);
   }
   auto wish = read_wish(arguments);
@@ -412,8 +412,8 @@ const Command control_command = {
                  .help = "the run directory of a job, or process files",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kControlOptions,
+    .run = run_control,
 };
 
 }  // namespace lockstep::cli

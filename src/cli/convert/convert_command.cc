@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Option kOptions[] = {
+constexpr Option kConvertOptions[] = {
     {'o', "output", "OUT",
      "the file or folder to write; compressed if its name ends in .gz (default: the input's name with the "
      "format's ending)",
@@ -27,7 +27,7 @@ constexpr Option kOptions[] = {
     {0, "force", "", "replace an existing output"},
 };
 
-constexpr std::string_view kResults[] = {".pftrace", ".pftrace.gz"};
+constexpr std::string_view kTimelineNames[] = {".pftrace", ".pftrace.gz"};
 
 std::string format_names() {
   std::string names;
@@ -51,11 +51,10 @@ std::string default_output(const std::string& input, std::string_view extension)
 
 Result<void> check_place(const Arguments& arguments, const std::string& output,
                          const std::vector<std::string>& inputs) {
-  LOCKSTEP_TRY(check_output(output, inputs, kResults));
+  LOCKSTEP_TRY(check_output(output, inputs, kTimelineNames));
   std::error_code error;
   if (fs::exists(output, error) && !arguments.has("force"))
-    return Error{ErrorCode::kUsage, "exists; name another file with --output, or replace it with --force",
-                 output};
+    return usage_error("exists; name another file with --output, or replace it with --force", output);
   return {};
 }
 
@@ -98,7 +97,7 @@ int run_into(const Arguments& arguments) {
   return print(text);
 }
 
-int run(const Arguments& arguments) {
+int run_convert(const Arguments& arguments) {
   if (arguments.has("into")) return run_into(arguments);
   const exporters::Exporter* exporter = exporters::find(arguments.value("format"));
   if (exporter == nullptr) {
@@ -140,8 +139,8 @@ const Command convert_command = {
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kConvertOptions,
+    .run = run_convert,
 };
 
 }  // namespace lockstep::cli

@@ -8,6 +8,7 @@
 
 #include "base/text/units.h"
 #include "base/text/wrap.h"
+#include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/diagnose/report_text.h"
 #include "cli/kit/console.h"
@@ -22,7 +23,7 @@ namespace {
 
 using verdict::DiagnosedRun;
 
-constexpr Option kOptions[] = {
+constexpr Option kDiagnoseOptions[] = {
     {0, "json", "", "print one JSON object"},
     {.letter = 'w',
      .name = "watch",
@@ -37,10 +38,6 @@ constexpr Option kOptions[] = {
 Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
   Progress progress("reading");
   return verdict::diagnose(paths, progress.callback());
-}
-
-int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // From the top left, cut to the terminal: what stands first matters most.
@@ -97,7 +94,7 @@ class Watch {
 
   int show(const DiagnosedRun& run) {
     Style style = Style::of_stdout();
-    std::string at = format_time(now_ns());
+    std::string at = format_time(unix_now_ns());
     if (on_terminal_) {
       return draw(screen(
           tamed(diagnose::report_text(run, style, verbose_)),
@@ -121,7 +118,7 @@ class Watch {
   std::string last_essence_, last_message_;
 };
 
-int run(const Arguments& arguments) {
+int run_diagnose(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   if (arguments.has("watch")) {
     auto seconds = arguments.number("watch");
@@ -170,8 +167,8 @@ const Command diagnose_command = {
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kDiagnoseOptions,
+    .run = run_diagnose,
 };
 
 }  // namespace lockstep::cli

@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_explain(const Arguments& arguments) {
   if (arguments.operands().empty()) return print(verdict::list(Style::of_stdout()));
   std::string id = arguments.operands()[0];
   std::transform(id.begin(), id.end(), id.begin(),
@@ -37,7 +37,7 @@ const Command explain_command = {
                  .least = 0,
                  .most = 1},
     .options = {},
-    .run = run,
+    .run = run_explain,
 };
 
 }  // namespace lockstep::cli

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/partial_path.h"
+#include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/http/http_server.h"
 #include "cli/http/machine_names.h"
@@ -39,7 +40,7 @@ class Exporter {
         live_(settings.paths, live::LiveRun::Depth::kAll),
         metrics_({.ranks = settings.ranks, .comms = settings.comms}),
         diagnoses_(settings.paths, settings.diagnose) {
-    own_.start_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    own_.start_s = static_cast<double>(unix_now_ns()) / 1e9;
   }
 
   // What is there and is neither a directory nor readable is a mistake; what is not there may come.

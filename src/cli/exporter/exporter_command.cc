@@ -7,7 +7,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kExporterOptions[] = {
     {0, "listen", "ADDRESS:PORT", "serve /metrics here; port 0: any free port", "127.0.0.1:9464"},
     {.letter = 0,
      .name = "textfile",
@@ -28,7 +28,7 @@ int usage(const std::string& text) { return fail(text + "; see lockstep exporter
 Result<size_t> label_limit(const Arguments& arguments, std::string_view option) {
   LOCKSTEP_ASSIGN(uint64_t number, arguments.number(option));
   if (number >= 1 && number <= kMostLabels) return static_cast<size_t>(number);
-  return Error{ErrorCode::kUsage, "--" + std::string(option) + " takes a number from 1 to 4096", {}};
+  return usage_error("--" + std::string(option) + " takes a number from 1 to 4096");
 }
 
 std::optional<std::chrono::milliseconds> time_of(const Arguments& arguments, std::string_view option) {
@@ -37,7 +37,7 @@ std::optional<std::chrono::milliseconds> time_of(const Arguments& arguments, std
   return std::chrono::milliseconds(*ns / 1'000'000);
 }
 
-int run(const Arguments& arguments) {
+int run_exporter(const Arguments& arguments) {
   exporter::Settings settings;
   settings.paths = arguments.operands();
   settings.listen = arguments.value("listen");
@@ -90,8 +90,8 @@ const Command exporter_command = {
                  .help = "the run directory of a job, or process files",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kExporterOptions,
+    .run = run_exporter,
 };
 
 }  // namespace lockstep::cli

@@ -12,7 +12,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kFleetOptions[] = {
     {0, "from", "URL", push::kTargetHelp},
     {0, "days", "N", "ask the last N days", "30"},
     {0, "json", "", "print the answer as JSON"},
@@ -38,7 +38,7 @@ int fail_to_ask(const Error& error) {
   return error.code == ErrorCode::kIo ? kExitCannotTell : code;
 }
 
-int run(const Arguments& arguments) {
+int run_fleet(const Arguments& arguments) {
   if (arguments.operands().empty()) return print(list_text());
   const std::string& name = arguments.operands()[0];
   const store::FleetQuestion* const question = find_question(name);
@@ -82,8 +82,8 @@ const Command fleet_command = {
                  .least = 0,
                  .most = 1,
                  .choices = "hosts versions busbw lost verdicts findings"},
-    .options = kOptions,
-    .run = run,
+    .options = kFleetOptions,
+    .run = run_fleet,
 };
 
 }  // namespace lockstep::cli

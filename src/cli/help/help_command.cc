@@ -6,7 +6,7 @@
 namespace lockstep::cli {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_help(const Arguments& arguments) {
   if (arguments.operands().empty()) return print(manual::program_help());
   const Command* command = find_command(arguments.operands()[0]);
   if (command == nullptr) {
@@ -23,7 +23,7 @@ const Command help_command = {
     .description = "Lists the commands, or explains the one named.",
     .operands = {.name = "COMMAND", .help = "one of the commands", .most = 1, .choices = "COMMANDS"},
     .options = {},
-    .run = run,
+    .run = run_help,
 };
 
 }  // namespace lockstep::cli

@@ -220,7 +220,7 @@ Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port,
     six->sin6_port = htons(port);
     length = sizeof *six;
   } else {
-    return Error{ErrorCode::kUsage, "'" + address + "' is not an IP address", {}};
+    return usage_error("'" + address + "' is not an IP address");
   }
   const int socket = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;

@@ -21,7 +21,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
+constexpr Option kInfoOptions[] = {{0, "json", "", "print one JSON object"}};
 
 std::string number_text(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
 
@@ -92,7 +92,7 @@ void show_process(const input::ProcessOverview& process, Columns& out) {
   out.add_json("counters", std::move(counters));
 }
 
-void show_comm(const std::vector<input::CommMember>& members, Columns& out) {
+void show_members(const std::vector<input::CommMember>& members, Columns& out) {
   const input::CommMember& first = members.front();
   const Json id = id_json(first.comm_id);
   Json list = Json::array();
@@ -127,7 +127,7 @@ Json info_json(const input::Input& input, const input::RunOverview& run) {
                    {"hosts", run.hosts},
                    {"comms", run.comms.size()}};
   document["process_list"] = json_rows(run.processes, show_process);
-  document["comm_list"] = json_rows(run.comms, show_comm);
+  document["comm_list"] = json_rows(run.comms, show_members);
   return document;
 }
 
@@ -203,7 +203,7 @@ std::string chained_text(const input::RunOverview& run) {
 std::string comm_table(const input::RunOverview& run) {
   constexpr size_t kMost = 40;
   if (run.comms.empty()) return {};
-  std::string text = "\nCommunicators\n" + table_of(run.comms, kMost, show_comm).text();
+  std::string text = "\nCommunicators\n" + table_of(run.comms, kMost, show_members).text();
   if (run.comms.size() > kMost)
     text += "  ... and " + format_count(run.comms.size() - kMost) + " more; --json has all\n";
   return text;
@@ -244,7 +244,7 @@ void read_all(input::ObservedSource& source) {
   }
 }
 
-int run(const Arguments& arguments) {
+int run_info(const Arguments& arguments) {
   auto input = input::open_input(arguments.operands());
   if (!input) return fail(input.error());
   read_all(*input->source);
@@ -267,8 +267,8 @@ const Command info_command = {
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kInfoOptions,
+    .run = run_info,
 };
 
 }  // namespace lockstep::cli

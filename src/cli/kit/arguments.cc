@@ -10,8 +10,6 @@ namespace {
 
 constexpr Option kCommon[] = {{'h', "help", "", "print this help and exit"}};
 
-Error usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; }
-
 const Option* find_option(std::span<const Option> options, auto&& matches) {
   for (const Option& option : options) {
     if (matches(option)) return &option;
@@ -88,7 +86,7 @@ Result<uint64_t> Arguments::number(std::string_view option) const {
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    return usage("--" + std::string(option) + " takes a number, not '" + text + "'");
+    return usage_error("--" + std::string(option) + " takes a number, not '" + text + "'");
   }
   return number;
 }
@@ -110,10 +108,11 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       continue;
     }
     auto [option, attached] = read_option(options, word);
-    if (option == nullptr) return usage("unknown option '" + std::string(word) + "'" + meant(options, word));
+    if (option == nullptr)
+      return usage_error("unknown option '" + std::string(word) + "'" + meant(options, word));
     std::string_view name = option->name;
     if (option->value.empty()) {
-      if (attached) return usage("--" + std::string(name) + " takes no value");
+      if (attached) return usage_error("--" + std::string(name) + " takes no value");
       arguments.values_[name] = "yes";
       continue;
     }
@@ -121,13 +120,13 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       attached = std::string(option->fallback);
     } else if (!attached) {
       if (i + 1 == words.size()) {
-        return usage("--" + std::string(name) + " needs a value (" + std::string(option->value) + ")");
+        return usage_error("--" + std::string(name) + " needs a value (" + std::string(option->value) + ")");
       }
       attached = words[++i];
     }
     if (!option->choices.empty() && !is_choice(option->choices, *attached)) {
-      return usage("--" + std::string(name) + " takes one of: " + std::string(option->choices) + "; not '" +
-                   *attached + "'");
+      return usage_error("--" + std::string(name) + " takes one of: " + std::string(option->choices) +
+                         "; not '" + *attached + "'");
     }
     arguments.values_[name] = *attached;
     if (option->repeatable) arguments.repeated_.emplace_back(name, *attached);
@@ -136,11 +135,11 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
   if (arguments.has("help")) return arguments;
   size_t count = arguments.operands_.size();
   if (operands.least == operands.most && operands.least > 1 && count != operands.least)
-    return usage("takes " + std::to_string(operands.least) + " operands (" + std::string(operands.name) +
-                 "), not " + std::to_string(count));
-  if (count < operands.least) return usage(std::string(operands.name) + " is missing");
+    return usage_error("takes " + std::to_string(operands.least) + " operands (" +
+                       std::string(operands.name) + "), not " + std::to_string(count));
+  if (count < operands.least) return usage_error(std::string(operands.name) + " is missing");
   if (!operands.runs_command && count > operands.most) {
-    return usage("unexpected operand '" + arguments.operands_[operands.most] + "'");
+    return usage_error("unexpected operand '" + arguments.operands_[operands.most] + "'");
   }
   return arguments;
 }

@@ -55,10 +55,8 @@ Result<void> limit_memory(const Arguments& arguments) {
     const std::string text = arguments.value(kMemoryOption.name);
     const std::optional<uint64_t> given = parse_bytes(text);
     if (!given) {
-      return Error{
-          ErrorCode::kUsage,
-          "--memory takes a number of bytes, with K, M, G or T behind it for more, not '" + text + "'",
-          {}};
+      return usage_error("--memory takes a number of bytes, with K, M, G or T behind it for more, not '" +
+                         text + "'");
     }
     bytes = *given;
   }

@@ -24,7 +24,7 @@ bool is_process_file(const std::string& path) {
 Result<void> check_output(const std::string& output, const std::vector<std::string>& inputs,
                           std::span<const std::string_view> results) {
   const auto refused = [&](const std::string& why) {
-    return Error{ErrorCode::kUsage, why + "; name another file with --output", output};
+    return usage_error(why + "; name another file with --output", output);
   };
   std::error_code error;
   for (const std::string& input : inputs) {

@@ -4,6 +4,7 @@
 
 #include "base/input_file.h"
 #include "base/partial_path.h"
+#include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/links/report.h"
@@ -16,7 +17,7 @@ namespace lockstep::cli {
 namespace {
 using namespace lockstep::links;
 
-constexpr Option kOptions[] = {
+constexpr Option kLinksOptions[] = {
     {0, "checks", "", "check states, settings and counters only; move no data"},
     {0, "deep", "", "also measure copies by kernels, for every pair"},
     {0, "force", "", "measure even if a GPU is in use: the job slows down, and so do the measurements"},
@@ -35,15 +36,9 @@ constexpr Option kOptions[] = {
     {'v', "verbose", "", "show all evidence and advice"},
 };
 
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 Result<Reading> read_now(const std::string& root) {
   Reading reading;
-  reading.time_ns = now_ns();
+  reading.time_ns = unix_now_ns();
   LOCKSTEP_ASSIGN(reading.files, HostFiles::read(root));
   reading.gpus = nvidia::facts();
   return reading;
@@ -104,7 +99,7 @@ Result<LinksRecord> look(const Arguments& arguments) {
   return record;
 }
 
-int run(const Arguments& arguments) {
+int run_links(const Arguments& arguments) {
   if (arguments.has("from") && (arguments.has("record") || arguments.has("force") || arguments.has("deep")))
     return fail("--from judges a file: it goes with --baseline, --json and --verbose");
   auto record = look(arguments);
@@ -138,8 +133,8 @@ const Command links_command = {
         "are left alone.\n\n"
         "The exit code is 1 if a finding is a warning or critical.",
     .operands = {},
-    .options = kOptions,
-    .run = run,
+    .options = kLinksOptions,
+    .run = run_links,
 };
 
 }  // namespace lockstep::cli

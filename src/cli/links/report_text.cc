@@ -121,7 +121,7 @@ class Report {
     const auto& cells = record_.traffic->cells;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].kind != kind || cells[i].from != from || cells[i].to != to) continue;
-      const auto siblings = compare(cells, i, paths_);
+      const auto siblings = lockstep::links::compare(cells, i, paths_);
       const bool is_slow = siblings && stands_out(cells[i], cells[i].value(), *siblings);
       return format_decimal(cells[i].value(), is_latency(kind) || cells[i].value() >= 100 ? 0 : 1) +
              (is_slow ? " !" : "");

@@ -13,12 +13,12 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kLogsOptions[] = {
     {0, "json", "", "print one JSON object, with all rows"},
     {'v', "verbose", "", "show all rows, and the first line of each kind that was not understood"},
 };
 
-Result<logs::LogReport> read(const std::vector<std::string>& paths) {
+Result<logs::LogReport> read_logs(const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
   for (const readers::FormatFiles& files : inputs.formats) {
     if (files.format != &readers::nccl_log::kFormat) continue;
@@ -33,8 +33,8 @@ Result<logs::LogReport> read(const std::vector<std::string>& paths) {
                paths.size() == 1 ? paths[0] : std::string()};
 }
 
-int run(const Arguments& arguments) {
-  auto read_report = read(arguments.operands());
+int run_logs(const Arguments& arguments) {
+  auto read_report = read_logs(arguments.operands());
   if (!read_report) return fail(read_report.error());
   const logs::LogReport& report = *read_report;
   const int printed = arguments.has("json")
@@ -61,8 +61,8 @@ const Command logs_command = {
         "Give the logs of all ranks together. NCCL_DEBUG_FILE=nccl.%h.%p.log gives each process its own file; NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING prints most of what it needs.\n\n"
         "The exit code is 1 if a finding is a warning or critical.",
     .operands = {.name = "FILE|DIR", .help = "logs, or directories of logs", .least = 1, .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kLogsOptions,
+    .run = run_logs,
 };
 
 }  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 namespace lockstep::cli {
 namespace {
 
-int run(const Arguments&) { return print(manual::man_page()); }
+int run_man(const Arguments&) { return print(manual::man_page()); }
 
 }  // namespace
 
@@ -16,7 +16,7 @@ const Command man_command = {
     .description = "Prints the manual page in roff. `lockstep man | man -l -` shows it.",
     .operands = {},
     .options = {},
-    .run = run,
+    .run = run_man,
 };
 
 }  // namespace lockstep::cli

@@ -23,7 +23,7 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string paragraphs(std::string_view text) {
+std::string roff_paragraphs(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     size_t end = text.find("\n\n");
@@ -44,7 +44,7 @@ std::string option_entry(const Option& option) {
 }
 
 std::string section(const Command& command) {
-  std::string out = ".SS " + escape(usage_line(command)) + "\n" + paragraphs(command.description);
+  std::string out = ".SS " + escape(usage_line(command)) + "\n" + roff_paragraphs(command.description);
   if (!command.operands.help.empty()) out += tagged(command.operands.name, command.operands.help);
   for (const Option& option : command.options) out += option_entry(option);
   return out;

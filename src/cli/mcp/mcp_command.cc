@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {{0, "patience", "SECONDS", "the longest that a tool may take", "60"}};
+constexpr Option kMcpOptions[] = {{0, "patience", "SECONDS", "the longest that a tool may take", "60"}};
 
 // A line of standard input; of one that is too long the beginning, the rest is read and left. Nothing at the
 // end.
@@ -23,7 +23,7 @@ std::optional<std::string> next_line() {
   return line;
 }
 
-int run(const Arguments& arguments) {
+int run_mcp(const Arguments& arguments) {
   mcp::ToolLimits limits;
   auto seconds = arguments.number("patience");
   if (!seconds) return fail(seconds.error());
@@ -56,8 +56,8 @@ const Command mcp_command = {
         "Serves the Model Context Protocol on standard input and output, for agents and editors: the tools "
         "diagnose, summary, show, explain, compare and sql. Each only reads, and only what lies below the named folders (by default the current one) once links are followed. An answer has at most 32 KiB; longer ones come in pages. A tool that takes too long is stopped. The server ends when its input does.",
     .operands = {.name = "FOLDER", .help = "what may be read", .least = 0, .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kMcpOptions,
+    .run = run_mcp,
 };
 
 }  // namespace lockstep::cli

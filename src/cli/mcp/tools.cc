@@ -20,8 +20,6 @@ constexpr size_t kMostPaths = 64, kMostTextArgument = 64 << 10;
 constexpr int64_t kMostRows = 1000, kFewRows = 100;
 constexpr std::chrono::seconds kSqlPatience{10};
 
-Error usage(std::string text) { return {ErrorCode::kUsage, std::move(text), {}}; }
-
 Json text_property(std::string_view meaning) { return {{"type", "string"}, {"description", meaning}}; }
 Json number_property(std::string_view meaning) {
   return {{"type", "integer"}, {"minimum", 0}, {"description", meaning}};
@@ -40,10 +38,10 @@ Json json_property() {
 
 Result<std::string> text_of(const Json& arguments, const std::string& key) {
   const Json& value = arguments[key];
-  if (!value.is_string()) return usage(key + ": a text is expected");
+  if (!value.is_string()) return usage_error(key + ": a text is expected");
   const std::string& text = value.get_ref<const std::string&>();
   if (text.empty() || text.size() > kMostTextArgument || text.find('\0') != std::string::npos)
-    return usage(key + ": empty, too long, or holds a NUL");
+    return usage_error(key + ": empty, too long, or holds a NUL");
   return text;
 }
 
@@ -61,7 +59,7 @@ class Confined {
       if (std::mismatch(root.begin(), root.end(), whole.begin(), whole.end()).first == root.end())
         return whole.string();
     }
-    return usage(asked.substr(0, 256) + ": missing, or outside the folders that this server may read");
+    return usage_error(asked.substr(0, 256) + ": missing, or outside the folders that this server may read");
   }
   Result<std::string> path_argument(const Json& arguments, const std::string& key) const {
     LOCKSTEP_ASSIGN(const std::string asked, text_of(arguments, key));
@@ -70,7 +68,7 @@ class Confined {
   Result<std::vector<std::string>> paths(const Json& arguments) const {
     const Json& list = arguments["paths"];
     if (!list.is_array() || list.empty() || list.size() > kMostPaths)
-      return usage("paths: a list of 1 to 64 is expected");
+      return usage_error("paths: a list of 1 to 64 is expected");
     std::vector<std::string> found;
     for (const Json& one : list) {
       LOCKSTEP_ASSIGN(found.emplace_back(), path_argument({{"paths", one}}, "paths"));
@@ -82,7 +80,7 @@ class Confined {
   Result<ToolAnswer> run(std::string_view name, const Json& arguments, std::vector<std::string> words,
                          const std::vector<std::string>& operands) const {
     if (const auto json = arguments.find("json"); json != arguments.end()) {
-      if (!json->is_boolean()) return usage("json: true or false is expected");
+      if (!json->is_boolean()) return usage_error("json: true or false is expected");
       if (json->get<bool>()) words.emplace_back("--json");
     }
     words.emplace_back("--");
@@ -95,7 +93,8 @@ class Confined {
     LOCKSTEP_ASSIGN(ChildAnswer answer,
                     run_confined([&] { return command.run(*parsed); }, limits_.patience, kMostOutput));
     if (answer.code == kExitUsage || answer.code > kExitCannotTell)
-      return usage(answer.err.empty() ? "failed with exit code " + std::to_string(answer.code) : answer.err);
+      return usage_error(answer.err.empty() ? "failed with exit code " + std::to_string(answer.code)
+                                            : answer.err);
     return ToolAnswer{std::move(answer.out), answer.code};
   }
 
@@ -104,7 +103,7 @@ class Confined {
     LOCKSTEP_ASSIGN(const std::string query, text_of(arguments, "query"));
     store::QueryLimits limits{.rows = kFewRows, .time = kSqlPatience};
     if (const auto rows = arguments.find("rows"); rows != arguments.end()) {
-      if (!rows->is_number_integer() || *rows < 1 || *rows > kMostRows) return usage("rows: 1 to 1000");
+      if (!rows->is_number_integer() || *rows < 1 || *rows > kMostRows) return usage_error("rows: 1 to 1000");
       limits.rows = rows->get<size_t>();
     }
     const auto work = [&] {
@@ -125,7 +124,7 @@ class Confined {
     };
     LOCKSTEP_ASSIGN(ChildAnswer answer,
                     run_confined(work, kSqlPatience + std::chrono::seconds(5), kMostOutput));
-    if (answer.code != kExitOk) return usage(answer.err);
+    if (answer.code != kExitOk) return usage_error(answer.err);
     return ToolAnswer{std::move(answer.out), answer.code};
   }
 
@@ -159,7 +158,7 @@ Result<std::vector<std::string>> show_words(const Json& arguments) {
     const auto number = arguments.find(name);
     if (number == arguments.end()) continue;
     if (!number->is_number_integer() || *number < 0 || *number > INT32_MAX)
-      return usage(std::string(name) + ": expected a number from 0 on");
+      return usage_error(std::string(name) + ": expected a number from 0 on");
     words.push_back("--" + std::string(name) + "=" + std::to_string(number->get<int64_t>()));
   }
   return words;

@@ -12,18 +12,18 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kMergeOptions[] = {
     {'o', "output", "OUT", "the file to write; an older trace.db there is replaced", "trace.db", "", true},
     {0, "json", "", "print the report as one JSON object"},
 };
 
-constexpr std::string_view kResults[] = {".db"};
+constexpr std::string_view kTraceNames[] = {".db"};
 
-int run(const Arguments& arguments) {
+int run_merge(const Arguments& arguments) {
   std::string output = arguments.value("output");
   auto input = input::open_input(arguments.operands());
   if (!input) return fail(input.error());
-  if (auto checked = check_output(output, arguments.operands(), kResults); !checked)
+  if (auto checked = check_output(output, arguments.operands(), kTraceNames); !checked)
     return fail(checked.error());
   std::vector<std::string> attachments;
   for (const std::string& path : arguments.operands()) {
@@ -70,8 +70,8 @@ const Command merge_command = {
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kMergeOptions,
+    .run = run_merge,
 };
 
 }  // namespace lockstep::cli

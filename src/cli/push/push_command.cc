@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kPushOptions[] = {
     {0, "to", "URL", push::kTargetHelp},
     {0, "follow", "", "write what the processes of this host do now, every 2 s, until all have ended"},
     {0, "run", "NAME", "with --follow: what the job is called, alike on all hosts",
@@ -50,7 +50,7 @@ int fail_to_push(const Error& error) {
   return kExitCannotTell;
 }
 
-int run(const Arguments& arguments) {
+int run_push(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   if (!arguments.has("to"))
     return fail("--to is missing: the URL of a ClickHouse server; see lockstep push --help");
@@ -104,8 +104,8 @@ const Command push_command = {
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kPushOptions,
+    .run = run_push,
 };
 
 }  // namespace lockstep::cli

@@ -9,6 +9,7 @@
 #include "base/partial_path.h"
 #include "base/start_thread.h"
 #include "base/text/units.h"
+#include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/compare/compared_runs.h"
 #include "cli/compare/report.h"
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr Option kOptions[] = {
+constexpr Option kReportOptions[] = {
     {'o', "output", "OUT", "the file to write", "report.html", "", true},
     {0, "force", "", "replace an existing file"},
     {.letter = 0,
@@ -53,11 +54,7 @@ constexpr Option kOptions[] = {
 constexpr auto kRefresh = std::chrono::seconds(2);
 constexpr int kShareOfTime = 4;  // a large run is not read for more than a fourth of the time
 
-int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-constexpr std::string_view kResults[] = {".html"};
+constexpr std::string_view kPageNames[] = {".html"};
 constexpr size_t kComparedRows = 300;  // of hundreds; `lockstep compare --all` has all
 
 // `against`: a run to compare with; empty none.
@@ -66,7 +63,7 @@ Result<Json> data_of(const std::vector<std::string>& paths, const std::string& a
   Json data;
   {
     LOCKSTEP_ASSIGN(const auto run, verdict::diagnose(paths, progress));
-    data = report::report_data(run, {.paths = paths, .made_ns = now_ns(), .refresh_ns = std::nullopt});
+    data = report::report_data(run, {.paths = paths, .made_ns = unix_now_ns(), .refresh_ns = std::nullopt});
   }
   if (against.empty()) return data;
   LOCKSTEP_ASSIGN(const auto runs, compare::compare_runs(against, paths[0], progress));
@@ -113,7 +110,7 @@ class FreshData {
   Result<void> make() {
     const Clock::time_point begin = Clock::now();
     report::DataRequest request{
-        .paths = paths_, .made_ns = now_ns(), .refresh_ns = std::chrono::nanoseconds(pause_).count()};
+        .paths = paths_, .made_ns = unix_now_ns(), .refresh_ns = std::chrono::nanoseconds(pause_).count()};
     auto run = verdict::diagnose(paths_, [](double) {});
     // A run directory fills while the job starts; anything else is a mistake.
     if (!run && !all_directories()) return run.error();
@@ -173,11 +170,11 @@ int serve(const Arguments& arguments) {
   return kExitOk;
 }
 
-int write(const Arguments& arguments) {
+int write_page(const Arguments& arguments) {
   const std::string output = arguments.value("output");
   std::vector<std::string> inputs = arguments.operands();
   if (arguments.has("against")) inputs.push_back(arguments.value("against"));
-  if (auto checked = check_output(output, inputs, kResults); !checked) return fail(checked.error());
+  if (auto checked = check_output(output, inputs, kPageNames); !checked) return fail(checked.error());
   std::error_code error;
   if (fs::exists(output, error) && !arguments.has("force"))
     return fail(output + " exists; name another file with --output, or replace it with --force");
@@ -193,7 +190,7 @@ int write(const Arguments& arguments) {
                (*data)["verdict"]["headline"].get<std::string>() + "\n");
 }
 
-int run(const Arguments& arguments) {
+int run_report(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   const bool serves = arguments.has("serve"), prints = arguments.has("json");
   if (serves + prints + arguments.has("output") > 1)
@@ -207,7 +204,7 @@ int run(const Arguments& arguments) {
     return data ? print(json_line(*data)) : fail(data.error());
   }
   if (report::built_page().empty()) return fail(report::page_absent_because());
-  return serves ? serve(arguments) : write(arguments);
+  return serves ? serve(arguments) : write_page(arguments);
 }
 
 }  // namespace
@@ -230,8 +227,8 @@ const Command report_command = {
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kReportOptions,
+    .run = run_report,
 };
 
 }  // namespace lockstep::cli

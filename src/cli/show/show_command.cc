@@ -21,7 +21,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kShowOptions[] = {
     {0, "op", "N",
      "the operation with this number on its communicator; p2p:A-B:N the N-th from rank A to rank B"},
     {0, "comm", "NAME|ID", "a communicator by its name, or its id in hex"},
@@ -92,7 +92,7 @@ Result<show::FoundOperation> named_operation(const Arguments& arguments, const m
                                              const std::vector<uint32_t>& comms) {
   const std::string asked = arguments.value("op");
   const auto name = show::parse_operation(asked);
-  if (!name) return Error{ErrorCode::kUsage, "--op " + asked + ": a number, coll:N or p2p:N is expected", {}};
+  if (!name) return usage_error("--op " + asked + ": a number, coll:N or p2p:N is expected");
   LOCKSTEP_ASSIGN(const uint32_t comm, choose_comm(job, comms, *name, asked));
   return show::FoundOperation{comm, *name};
 }
@@ -104,8 +104,7 @@ Result<show::FoundOperation> operation_of_id(const Arguments& arguments, const m
   uint64_t id = 0;
   const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), id);
   if (error != std::errc{} || end != asked.data() + asked.size() || id == 0)
-    return Error{
-        ErrorCode::kUsage, "--comms-id " + asked + ": a number is expected, as Comms Id is printed", {}};
+    return usage_error("--comms-id " + asked + ": a number is expected, as Comms Id is printed");
   std::vector<show::FoundOperation> found = show::find_comms_id(job, id);
   std::erase_if(found, [&](const show::FoundOperation& one) {
     return std::find(comms.begin(), comms.end(), one.comm) == comms.end();
@@ -122,7 +121,7 @@ Result<show::FoundOperation> operation_of_id(const Arguments& arguments, const m
     text += std::string(i > 0 ? ";" : "") + " --comm " + wording::name(job.comm_name(found[i].comm)) +
             " --op " + show::address(found[i].name);
   if (found.size() > kMost) text += "; and " + std::to_string(found.size() - kMost) + " more";
-  return Error{ErrorCode::kUsage, text, {}};
+  return usage_error(text);
 }
 
 int show_operation(const Arguments& arguments, const model::Job& job, input::Input& input,
@@ -144,7 +143,7 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
   return print(json_text(document));
 }
 
-int run(const Arguments& arguments) {
+int run_show(const Arguments& arguments) {
   if (arguments.has("op") && arguments.has("comms-id"))
     return fail("--op and --comms-id name the same thing; give one");
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
@@ -192,8 +191,8 @@ const Command show_command = {
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kShowOptions,
+    .run = run_show,
 };
 
 }  // namespace lockstep::cli

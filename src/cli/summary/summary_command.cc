@@ -21,7 +21,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kSummaryOptions[] = {
     {'n', "limit", "N", "rows of a table", "20"},
     {0, "json", "", "print one JSON object, with all rows"},
     kMemoryOption,
@@ -107,7 +107,7 @@ std::string missing_members(const std::vector<input::CommMember>& members) {
   return text.empty() ? "none" : text;
 }
 
-void show_comm(const std::vector<input::CommMember>& members, Columns& out) {
+void show_comm_of(const std::vector<input::CommMember>& members, Columns& out) {
   const input::CommMember& first = members.front();
   const Json id = id_json(first.comm_id);
   const std::string missing = missing_members(members);
@@ -145,7 +145,7 @@ Json summary_json(const input::RunOverview& run, const analysis::summary::Summar
                    {"comms", run.comms.size()}};
   document["op_list"] = json_rows(figures.ops, show_op);
   document["rank_list"] = json_rows(figures.ranks, show_rank);
-  document["comm_list"] = json_rows(run.comms, show_comm);
+  document["comm_list"] = json_rows(run.comms, show_comm_of);
   document["ring_list"] = json_rows(figures.ring, show_ring);
   return document;
 }
@@ -171,7 +171,7 @@ class SummedSource : public model::TraceSource {
   std::mutex mutex_;
 };
 
-int run(const Arguments& arguments) {
+int run_summary(const Arguments& arguments) {
   auto limit = arguments.number("limit");
   if (!limit) return fail(limit.error());
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
@@ -200,7 +200,7 @@ int run(const Arguments& arguments) {
   }
   return print(loss_report(overview) + op_table(figures, *limit) +
                    section("Ranks", figures.ranks, *limit, show_rank) +
-                   section("Communicators", overview.comms, *limit, show_comm) +
+                   section("Communicators", overview.comms, *limit, show_comm_of) +
                    input::kernels_text(overview) + across_text(together, *limit) +
                    section("Since the processes started (ring retention; times per channel)", figures.ring,
                            *limit, show_ring),
@@ -224,8 +224,8 @@ const Command summary_command = {
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kSummaryOptions,
+    .run = run_summary,
 };
 
 }  // namespace lockstep::cli

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "base/text/units.h"
+#include "base/unix_time.h"
 #include "cli/kit/interrupt.h"
 #include "cli/top/controls.h"
 
@@ -128,7 +129,7 @@ class Screen {
     took_ = Clock::now() - begin;
     message_ = processes ? "" : processes.error().message();
     if (processes) seen_ = watch_.look(*processes);
-    at_ns_ = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+    at_ns_ = unix_now_ns();
   }
 
   void wait_until(Clock::time_point next) const {

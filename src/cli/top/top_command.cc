@@ -16,7 +16,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kTopOptions[] = {
     {0, "once", "", "print one table, measured over one second, and exit"},
     {0, "json", "", "with --once: print one JSON object, with all ranks"},
     kMemoryOption,
@@ -48,7 +48,7 @@ int once(live::LiveRun& run, bool json) {
   return printed != kExitOk ? printed : seen.alarming ? kExitFindings : kExitOk;
 }
 
-int run(const Arguments& arguments) {
+int run_top(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   for (const std::string& path : arguments.operands()) run::adopt_run(path);
   live::LiveRun run(arguments.operands());
@@ -85,8 +85,8 @@ const Command top_command = {
                  .help = "the run directory of a job, or process files",
                  .least = 1,
                  .most = SIZE_MAX},
-    .options = kOptions,
-    .run = run,
+    .options = kTopOptions,
+    .run = run_top,
 };
 
 }  // namespace lockstep::cli

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/text/units.h"
+#include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/trace/capture_environment.h"
@@ -32,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Option kOptions[] = {
+constexpr Option kTraceOptions[] = {
     {'o', "output", "OUT", "the merged trace; an older trace.db there is replaced", "trace.db", "", true},
     {'m', "mode", "MODE",
      "lite and default record the host side, which costs least; deep adds GPU times of each "
@@ -51,12 +52,6 @@ constexpr Option kOptions[] = {
      "", true},
     {0, "json", "", "print the final report as one JSON object on a line of stderr"},
 };
-
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool mentions(const std::string& text, std::string_view letters) {
   for (size_t at = text.find('%'); at != std::string::npos && at + 1 < text.size();
@@ -85,8 +80,7 @@ Setting setting(const Arguments& arguments, std::string_view option, const char*
 
 Result<void> read_recording(const Arguments& arguments, TraceRequest& request) {
   const auto usage = [](const Setting& of, std::string_view takes) {
-    return Error{
-        ErrorCode::kUsage, of.set_by + " takes " + std::string(takes) + "; not '" + of.value + "'", {}};
+    return usage_error(of.set_by + " takes " + std::string(takes) + "; not '" + of.value + "'");
   };
   const Setting mode = setting(arguments, "mode", "LOCKSTEP_MODE"),
                 retention = setting(arguments, "retain", "LOCKSTEP_RETAIN");
@@ -130,7 +124,7 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.sysfs_root = arguments.value("sysfs-root");
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
-    return Error{ErrorCode::kUsage, "--timeline needs the merge; leave out --no-merge", {}};
+    return usage_error("--timeline needs the merge; leave out --no-merge");
   return request;
 }
 
@@ -148,12 +142,10 @@ Result<void> check_targets(const TraceRequest& request) {
     }
   }
   if (fs::exists(request.output, error) && !store::is_trace_db(request.output)) {
-    return Error{ErrorCode::kUsage, "exists and is not a trace.db; name another file with --output",
-                 request.output};
+    return usage_error("exists and is not a trace.db; name another file with --output", request.output);
   }
   if (!request.timeline.empty() && fs::exists(request.timeline, error)) {
-    return Error{ErrorCode::kUsage, "exists; remove it, or name another file with --timeline",
-                 request.timeline};
+    return usage_error("exists; remove it, or name another file with --timeline", request.timeline);
   }
   return {};
 }
@@ -201,7 +193,7 @@ run::Manifest make_manifest(const TraceRequest& request, const run::ProcessIdent
   manifest.version = LOCKSTEP_VERSION;
   manifest.argv = run::kept_words(request.argv);
   manifest.launcher = self;
-  manifest.started_ns = now_ns();
+  manifest.started_ns = unix_now_ns();
   manifest.mode = request.mode;
   manifest.retention = request.retention;
   manifest.output = request.merge ? request.output : "";
@@ -280,7 +272,7 @@ Result<run::RunDirectory> make_run_directory(const TraceRequest& request, const 
   }
 }
 
-int run(const Arguments& arguments) {
+int run_trace(const Arguments& arguments) {
   run::ProcessIdentity self = run::own_identity();
   run::JobPlace place = run::own_job_place();
   auto request = read_request(arguments, self, place);
@@ -347,8 +339,8 @@ const Command trace_command = {
                  .least = 1,
                  .most = SIZE_MAX,
                  .runs_command = true},
-    .options = kOptions,
-    .run = run,
+    .options = kTraceOptions,
+    .run = run_trace,
 };
 
 }  // namespace lockstep::cli

@@ -12,11 +12,11 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
+constexpr Option kVersionOptions[] = {{0, "json", "", "print one JSON object"}};
 
 constexpr std::string_view kCommit = LOCKSTEP_COMMIT;
 
-int run(const Arguments& arguments) {
+int run_version(const Arguments& arguments) {
   if (!arguments.has("json"))
     return print("lockstep " LOCKSTEP_VERSION + (kCommit.empty() ? "" : " (" + std::string(kCommit) + ")") +
                  "\n");
@@ -53,8 +53,8 @@ const Command version_command = {
         "with --json also the file format it writes, the formats it reads and exports, and why a part is "
         "missing from this build.",
     .operands = {},
-    .options = kOptions,
-    .run = run,
+    .options = kVersionOptions,
+    .run = run_version,
 };
 
 }  // namespace lockstep::cli

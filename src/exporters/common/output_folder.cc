@@ -21,9 +21,8 @@ Result<void> check_replaceable(const std::string& path, const FolderKind& kind) 
        entry.increment(error))
     is_ours = kind.is_own(*entry);
   if (is_ours && !error) return {};
-  return Error{ErrorCode::kUsage,
-               "is there, and is not just an older " + std::string(kind.name) + "; name another output",
-               path};
+  return usage_error("is there, and is not just an older " + std::string(kind.name) + "; name another output",
+                     path);
 }
 
 Result<void> replace_folder(const std::string& whole, const std::string& path, const FolderKind& kind) {

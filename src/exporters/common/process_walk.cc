@@ -36,7 +36,7 @@ Result<void> walk_processes(model::TraceSource& source, const Progress& progress
 Result<void> check_not_input(const model::TraceSource& source, const std::string& path) {
   std::error_code unknown;
   if (std::filesystem::equivalent(path, source.name(), unknown))
-    return Error{ErrorCode::kUsage, "is the input; name another output", path};
+    return usage_error("is the input; name another output", path);
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "base/exit_codes.h"
+#include "base/unix_time.h"
 #include "exporters/prometheus/label_slots.h"
 
 extern char** environ;
@@ -175,8 +176,7 @@ void Diagnoses::take_answer(int status) {
   close(answer_);
   answer_ = -1;
   findings_.took_s = std::chrono::duration<double>(took).count();
-  findings_.ended_s =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  findings_.ended_s = static_cast<double>(unix_now_ns()) / 1e9;
   next_ = Clock::now() + std::max<Clock::duration>(pause_, kShareOfTime * took);
 }
 

@@ -30,11 +30,9 @@ std::shared_ptr<const std::string> ServedMetrics::text() const {
 }
 
 Result<Address> parse_address(std::string_view text) {
-  const Error wrong{
-      ErrorCode::kUsage,
-      "--listen takes a numeric address and a port, such as 127.0.0.1:9464 or [::1]:9464, not '" +
-          std::string(text) + "'",
-      {}};
+  const Error wrong =
+      usage_error("--listen takes a numeric address and a port, such as 127.0.0.1:9464 or [::1]:9464, not '" +
+                  std::string(text) + "'");
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong;
   Address address;

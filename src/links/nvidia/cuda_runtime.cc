@@ -204,9 +204,8 @@ class CudaRuntime final : public GpuRuntime {
     const uint32_t open = ++gate_value_;
     std::set<int> busy;
     for (const Transfer& transfer : transfers) {
-      auto queued = busy.insert(transfer.by).second
-                        ? queue(transfer, open)
-                        : Error{ErrorCode::kUsage, "a GPU carries out one transfer at a time", ""};
+      auto queued = busy.insert(transfer.by).second ? queue(transfer, open)
+                                                    : usage_error("a GPU carries out one transfer at a time");
       if (queued) continue;
       gate_->store(open, std::memory_order_release);  // what is queued must not wait for ever
       return queued.error();

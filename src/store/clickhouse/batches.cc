@@ -2,27 +2,19 @@
 #include "store/clickhouse/batches.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/text/units.h"
+#include "base/unix_time.h"
 #include "store/clickhouse/wire/sql_text.h"
 
 namespace lockstep::store::clickhouse {
-namespace {
-
-int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 Result<void> Batches::read_marks() {
   LOCKSTEP_ASSIGN(const Rows rows,
                   client_.select("SELECT target, batch, digest, version FROM " + identifier(database_) +
                                      ".batches FINAL WHERE run = " + std::to_string(run_),
                                  4));
   // Milliseconds, but above all earlier ones: the clock of this host may have been set back since.
-  version_ = static_cast<uint64_t>(now_ns() / 1'000'000);
+  version_ = static_cast<uint64_t>(unix_now_ns() / 1'000'000);
   for (const auto& row : rows) {
     const auto batch = parse_number(row[1]), digest = parse_number(row[2]), version = parse_number(row[3]);
     if (!batch || !digest || !version)
@@ -95,7 +87,7 @@ Result<void> Batches::mark(TableId id, uint32_t batch, const BlockWriter& block)
       .number(batch)
       .number(block.rows())
       .number(block.digest());
-  row.number(static_cast<uint64_t>(now_ns()));
+  row.number(static_cast<uint64_t>(unix_now_ns()));
   return client_.insert(insert_sql(database_, marks), row.encode(version_));
 }
 

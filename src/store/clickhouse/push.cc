@@ -18,7 +18,7 @@ std::string key_of_environment() {
 
 Result<void> check_target(const FleetTarget& target) {
   LOCKSTEP_ASSIGN(const Address address, parse_address(target.url));
-  if (has_control(target.key)) return Error{ErrorCode::kUsage, "the key has control characters", {}};
+  if (has_control(target.key)) return usage_error("the key has control characters");
   auto library = curl::load();
   if (!library) return library.error();
   return {};

@@ -20,8 +20,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kBlobBytes = 64;
 constexpr int kInstructionsPerLook = 10'000;
 
-Error usage(std::string text) { return {ErrorCode::kUsage, std::move(text), {}}; }
-
 // Reading, and computing with what is read: nothing that names another file, changes one or a setting.
 int authorize(void*, int action, const char*, const char* name, const char*, const char*) {
   switch (action) {
@@ -65,9 +63,8 @@ Cell cell_of(sqlite3_stmt* statement, int column) {
 }  // namespace
 
 Result<QueryAnswer> query(const std::string& path, const std::string& sql, const QueryLimits& limits) {
-  if (sql.find('\0') != std::string::npos) return usage("the query holds a NUL");
-  if (!is_trace_db(path))
-    return Error{ErrorCode::kUsage, "is not a trace.db; `lockstep merge` makes one", path};
+  if (sql.find('\0') != std::string::npos) return usage_error("the query holds a NUL");
+  if (!is_trace_db(path)) return usage_error("is not a trace.db; `lockstep merge` makes one", path);
   LOCKSTEP_ASSIGN(const std::unique_ptr<Database> database, Database::open(path, Database::Access::kRead));
   sqlite3* const handle = database->handle();
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 1, nullptr);  // trace.db's own are what people ask
@@ -79,13 +76,13 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   const char* rest = nullptr;
   const int prepared = sqlite3_prepare_v2(handle, sql.c_str(), static_cast<int>(sql.size()), &raw, &rest);
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
-  if (prepared == SQLITE_AUTH) return usage("only SELECT is allowed");
-  if (prepared != SQLITE_OK) return usage(std::string("SQL: ") + sqlite3_errmsg(handle));
+  if (prepared == SQLITE_AUTH) return usage_error("only SELECT is allowed");
+  if (prepared != SQLITE_OK) return usage_error(std::string("SQL: ") + sqlite3_errmsg(handle));
   // Comments alone compile to nothing.
-  if (raw == nullptr) return usage("the query is empty");
-  if (sqlite3_stmt_readonly(raw) == 0) return usage("only SELECT is allowed");
+  if (raw == nullptr) return usage_error("the query is empty");
+  if (sqlite3_stmt_readonly(raw) == 0) return usage_error("only SELECT is allowed");
   if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos)
-    return usage("one statement at a time");
+    return usage_error("one statement at a time");
 
   QueryAnswer answer;
   const int columns = sqlite3_column_count(raw);
@@ -107,8 +104,8 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
     }
   }
   if (code == SQLITE_INTERRUPT)
-    return usage("the query took more than " + std::to_string(limits.time.count()) + " ms; narrow it");
-  if (code != SQLITE_DONE) return usage(std::string("SQL: ") + sqlite3_errmsg(handle));
+    return usage_error("the query took more than " + std::to_string(limits.time.count()) + " ms; narrow it");
+  if (code != SQLITE_DONE) return usage_error(std::string("SQL: ") + sqlite3_errmsg(handle));
   return answer;
 }
 

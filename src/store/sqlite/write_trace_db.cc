@@ -81,8 +81,7 @@ class PartialFile {
 Result<void> check_target(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || is_trace_db(path)) return {};
-  return Error{ErrorCode::kUsage,
-               "exists and is not a Lockstep trace.db; it was left alone: name another output", path};
+  return usage_error("exists and is not a Lockstep trace.db; it was left alone: name another output", path);
 }
 
 // Appends all processes, loading the next one while one is inserted: two in memory at most. A process that

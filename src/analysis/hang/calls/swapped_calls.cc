@@ -14,9 +14,9 @@ namespace {
 using model::kNoIndex;
 using model::Member;
 
-constexpr uint32_t kNewest = 1024;    // operations of a communicator that are looked at
-constexpr size_t kMostDifferent = 2;  // places at which a deadlock makes ranks differ
-constexpr size_t kMostComms = 16;     // of a rank, the newest used: a deadlock is at the end of what it did
+constexpr uint32_t kNewestOps = 1024;  // operations of a communicator that are looked at
+constexpr size_t kMostDifferent = 2;   // places at which a deadlock makes ranks differ
+constexpr size_t kMostComms = 16;      // of a rank, the newest used: a deadlock is at the end of what it did
 
 // A rank that calls operations of two communicators.
 struct Caller {
@@ -30,7 +30,7 @@ class Progressions {
   Progressions(const model::Job& job, const Caller& caller) {
     const Member &a = *caller.a, &b = *caller.b;
     const model::JobOps& ops = job.ops(a);
-    uint32_t end = a.first + a.ops, first = end - std::min(a.ops, kNewest);
+    uint32_t end = a.first + a.ops, first = end - std::min(a.ops, kNewestOps);
     first_ = ops.index[first];
     // Where the walk through b begins, by bisection: both columns ascend in time.
     uint32_t next = b.first;
@@ -68,7 +68,7 @@ std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Cal
     from = std::min(from, all.back().first());
     to = std::max(to, all.back().end());
   }
-  from = std::max(from, to - std::min(to, kNewest));
+  from = std::max(from, to - std::min(to, kNewestOps));
   std::optional<SwappedCalls> newest;
   size_t different = 0;
   for (uint32_t index = to; index-- > from;) {

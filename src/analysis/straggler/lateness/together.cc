@@ -18,10 +18,10 @@ namespace {
 using model::Job;
 using model::JobOps;
 
-class Group {
+class SharedDelay {
  public:
-  Group(const Job& job, const std::vector<ExclusiveTimes>& times, const std::vector<MemberPast>& past,
-        const CarriedLateness& carried)
+  SharedDelay(const Job& job, const std::vector<ExclusiveTimes>& times, const std::vector<MemberPast>& past,
+              const CarriedLateness& carried)
       : job_(job),
         times_(times),
         past_(past),
@@ -251,7 +251,7 @@ std::vector<LateOp> late_together(const Job& job, const std::vector<ExclusiveTim
   const auto stage_of = [&](const MemberPast& of) { return times[job.members[of.member].process].stage; };
   const auto differs = [&](const MemberPast& of) { return stage_of(of) != stage_of(past[0]); };
   if (std::any_of(past.begin(), past.end(), differs)) return {};
-  return Group(job, times, past, carried).look();
+  return SharedDelay(job, times, past, carried).look();
 }
 
 }  // namespace lockstep::analysis::straggler

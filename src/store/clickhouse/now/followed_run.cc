@@ -5,11 +5,11 @@
 #include "store/clickhouse/now/followed_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <tuple>
 
 #include "base/text/units.h"
+#include "base/unix_time.h"
 #include "store/clickhouse/now/part_bytes.h"
 #include "store/clickhouse/wire/client.h"
 #include "store/clickhouse/wire/digest.h"
@@ -46,10 +46,6 @@ using model::ProcessPart;
 constexpr int64_t kSilentNs = 15'000'000'000;
 constexpr size_t kMostAnswerBytes = size_t{1} << 31;
 
-int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::optional<int64_t> parse_signed(const std::string& text) {
   const bool is_negative = text.starts_with('-');
   const auto digits = parse_number(std::string_view(text).substr(is_negative ? 1 : 0));
@@ -69,7 +65,7 @@ class FollowedSource : public model::TraceSource {
   FollowedSource(std::string name, std::vector<StoredProcess> processes)
       : name_(std::move(name)), processes_(std::move(processes)) {
     for (const StoredProcess& process : processes_) newest_ns_ = std::max(newest_ns_, process.seen_ns);
-    const int64_t now = now_ns();
+    const int64_t now = unix_now_ns();
     // All have fallen silent: then nothing is known of now.
     is_old_ = now - newest_ns_ > 4 * kSilentNs;
     if (is_old_) ages_["all hosts"] = now - newest_ns_;

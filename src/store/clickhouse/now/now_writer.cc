@@ -2,10 +2,10 @@
 // Communicators first, then the processes that name them: who reads between the two finds newer operations
 // than the process tells of, never older.
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "base/hex.h"
+#include "base/unix_time.h"
 #include "store/clickhouse/make_tables.h"
 #include "store/clickhouse/now/followed_run.h"
 #include "store/clickhouse/now/part_bytes.h"
@@ -80,9 +80,7 @@ class Writer : public NowWriter {
 
   Result<void> write(const std::vector<FollowedProcess>& processes) override {
     // Above all earlier ones, also where this host's clock was set back.
-    const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::chrono::system_clock::now().time_since_epoch());
-    version_ = std::max(version_ + 1, static_cast<uint64_t>(now_ms.count()));
+    version_ = std::max(version_ + 1, static_cast<uint64_t>(unix_now_ns() / 1'000'000));
     std::map<std::pair<uint64_t, uint32_t>, uint64_t> digests;
     Blocks comms, rows;
     for (const FollowedProcess& process : processes) {

@@ -43,10 +43,8 @@ bool is_host(std::string_view text) {
 }
 
 Error no_url(const char* what) {
-  return {ErrorCode::kUsage,
-          std::string(what) +
-              "; a store is named as http://HOST:8123/DATABASE or https://USER@HOST:8443/DATABASE",
-          {}};
+  return usage_error(std::string(what) +
+                     "; a store is named as http://HOST:8123/DATABASE or https://USER@HOST:8443/DATABASE");
 }
 
 }  // namespace
