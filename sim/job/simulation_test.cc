@@ -8,6 +8,7 @@
 #include <map>
 
 #include "job/job.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::sim::job {
 namespace {
@@ -167,6 +168,7 @@ TEST(Simulation, ALateRankCostsWhatTheTruthSays) {
 
 // The size of a pattern is searched for, so that what is left open is how near the search comes.
 TEST(Simulation, PatternsOfLatenessCostTheRunWhatTheTruthSays) {
+  if (test::kSanitized) GTEST_SKIP() << "36 jobs, for a minute; others are like them";
   for (const char* pattern :
        {"every", "since", "window", "periodic", "tail", "growing", "once", "few", "host"}) {
     for (const char* part : {"", ":gpu"}) {

@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace lockstep::links {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n'))
-    text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kFileBlanks = " \t\n";
 
 template <class Number>
 std::optional<Number> leading_number(std::string_view text) {
@@ -26,7 +23,7 @@ std::optional<Number> leading_number(std::string_view text) {
 
 std::string text_or(const HostFiles& files, const std::string& path) {
   const std::string* const found = files.text(path);
-  return found == nullptr ? std::string() : std::string(trimmed(*found)).substr(0, 256);
+  return found == nullptr ? std::string() : std::string(trimmed(*found, kFileBlanks)).substr(0, 256);
 }
 
 // "0000:1b:00.0"; behind Intel's VMD a domain has eight digits.
@@ -123,7 +120,8 @@ std::map<std::string, uint64_t> numbers_in(const HostFiles& files, const std::st
     if (name == "lifespan") continue;  // how long the driver keeps a reading: no counter
     const std::string* const text = files.text(folder + "/" + name);
     // Slingshot writes "value@time".
-    if (const auto value = text == nullptr ? std::nullopt : leading_number<uint64_t>(trimmed(*text)))
+    if (const auto value =
+            text == nullptr ? std::nullopt : leading_number<uint64_t>(trimmed(*text, kFileBlanks)))
       numbers[name] = *value;
   }
   return numbers;
@@ -215,7 +213,7 @@ std::optional<uint64_t> locked_memory(const HostFiles& files) {
   const size_t at = limits == nullptr ? std::string::npos : limits->find("Max locked memory");
   if (at == std::string::npos) return std::nullopt;
   const std::string_view rest =
-      trimmed(std::string_view(*limits).substr(at + sizeof "Max locked memory" - 1));
+      trimmed(std::string_view(*limits).substr(at + sizeof "Max locked memory" - 1), kFileBlanks);
   if (rest.starts_with("unlimited")) return UINT64_MAX;
   return leading_number<uint64_t>(rest);
 }
@@ -235,7 +233,8 @@ void read_settings(const HostFiles& files, HostSettings& host) {
   if (const std::string* const memory = files.text("/proc/meminfo")) {
     const size_t at = memory->find("HugePages_Total:");
     if (at != std::string::npos)
-      host.huge_pages = leading_number<uint64_t>(trimmed(std::string_view(*memory).substr(at + 16)));
+      host.huge_pages =
+          leading_number<uint64_t>(trimmed(std::string_view(*memory).substr(at + 16), kFileBlanks));
   }
   host.governor = text_or(files, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
 }
@@ -267,7 +266,7 @@ uint64_t error_total(std::string_view text) {
   bool has_total = false;
   std::string_view rest = text;
   while (!rest.empty()) {
-    const std::string_view line = trimmed(rest.substr(0, rest.find('\n')));
+    const std::string_view line = trimmed(rest.substr(0, rest.find('\n')), kFileBlanks);
     rest.remove_prefix(
         std::min(rest.size(), rest.find('\n') == std::string_view::npos ? rest.size() : rest.find('\n') + 1));
     const size_t blank = line.rfind(' ');

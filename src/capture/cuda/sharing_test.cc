@@ -417,7 +417,7 @@ TEST_F(Sharing, BuffersAreUsedAgain) {
 }
 
 TEST_F(Sharing, WhatCuptiDropsIsCountedForBoth) {
-  if (kThreadSanitizer) GTEST_SKIP() << "one thread fills all of CUPTI's buffers, for minutes";
+  if (kSanitized) GTEST_SKIP() << "one thread fills all of CUPTI's buffers, for minutes";
   LksFile file = record([](const Gpu& gpu) {
     Profiler profiler(gpu);
     profiler.start({cupti::kConcurrentKernel});

@@ -59,8 +59,8 @@ Slowed slowed_of(const SampledCounter& throttle, int64_t last_ms) {
 
 // The value that held, or a lower one, in half of the time: while slowed, else, or all of it.
 enum class When : uint8_t { kSlowed, kElse, kAlways };
-std::optional<uint64_t> median(const SampledCounter& gauge, int64_t last_ms, const std::vector<Spell>& slowed,
-                               When when) {
+std::optional<uint64_t> gauge_median(const SampledCounter& gauge, int64_t last_ms,
+                                     const std::vector<Spell>& slowed, When when) {
   std::vector<std::pair<uint64_t, int64_t>> held;
   int64_t total = 0;
   size_t next = 0;
@@ -100,7 +100,8 @@ class GpuJudge {
     for (const SampledCounter& counter : log_.counters)
       if (is_gpus(counter) && counter.key.name == "sm_clock_mhz") clocks[counter.key.device] = &counter;
     for (const auto& [device, clock] : clocks)
-      if (const auto mhz = median(*clock, log_.last_ms, {}, When::kAlways)) host_.sm_clocks[device] = *mhz;
+      if (const auto mhz = gauge_median(*clock, log_.last_ms, {}, When::kAlways))
+        host_.sm_clocks[device] = *mhz;
     for (const SampledCounter& counter : log_.counters) {
       if (!is_gpus(counter)) continue;
       const auto clock = clocks.find(counter.key.device);
@@ -126,8 +127,8 @@ class GpuJudge {
                        seconds(log_.last_ms) + ", from " + time(slowed.spells.front().begin) + " to " +
                        time(slowed.spells.back().end);
     if (clock != nullptr) {
-      const auto then = median(*clock, log_.last_ms, slowed.spells, When::kSlowed),
-                 otherwise = median(*clock, log_.last_ms, slowed.spells, When::kElse);
+      const auto then = gauge_median(*clock, log_.last_ms, slowed.spells, When::kSlowed),
+                 otherwise = gauge_median(*clock, log_.last_ms, slowed.spells, When::kElse);
       if (then) line += "; SM clock then " + std::to_string(*then) + " MHz";
       if (then && otherwise) line += ", else " + std::to_string(*otherwise) + " MHz";
     }

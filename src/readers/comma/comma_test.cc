@@ -108,9 +108,9 @@ TEST_F(Comma, TheNetworksTimeIsTheOperations) {
 
 TEST_F(Comma, StepsAreBroughtToTheClockOfOperations) {
   Json op = coll(0, 0, 10);
-  op["proxyops"] = {network_op(true, 20, 80), network_op(false, 22, 60)};
+  op["proxyops"] = Json::array({network_op(true, 20, 80), network_op(false, 22, 60)});
   Json later = coll(0, 1, 1'000'000);
-  later["proxyops"] = {network_op(true, 1'000'010, 20)};
+  later["proxyops"] = Json::array({network_op(true, 1'000'010, 20)});
   write("latency-1.txt", {op, later, network_op(false, 2'000'000, 40)});
   const model::Trace trace = load(*open(), 0);
   ASSERT_EQ(trace.proxy_ops.size(), 4u);
@@ -137,7 +137,7 @@ TEST_F(Comma, StepsAreBroughtToTheClockOfOperations) {
 TEST_F(Comma, OfOneClockNothingIsMoved) {
   Json op = coll(0, 0, 10);
   op["ts"] = 9'615'369;
-  op["proxyops"] = {network_op(true, 0, 1379)};
+  op["proxyops"] = Json::array({network_op(true, 0, 1379)});
   op["proxyops"][0]["ts"] = 5'000'000 - 1;
   write("a", {op});
   const model::Trace trace = load(*open(), 0);
@@ -146,7 +146,7 @@ TEST_F(Comma, OfOneClockNothingIsMoved) {
 
 TEST_F(Comma, StepsThatFitNoClockAreSaidToBe) {
   Json op = coll(0, 0, 10);
-  op["proxyops"] = {network_op(true, 20, 80), network_op(true, 20, 80)};
+  op["proxyops"] = Json::array({network_op(true, 20, 80), network_op(true, 20, 80)});
   for (Json& step : op["proxyops"][1]["steps"]) {
     for (const char* key : {"start_time", "end_time"}) step[key] = step[key].get<int64_t>() + 500;
     step.erase("fifo_ready_time");
@@ -171,7 +171,7 @@ TEST_F(Comma, SendsAndReceivesHaveNoNumber) {
 
 TEST_F(Comma, KeepsWhatIsGoodOfADamagedFile) {
   Json bad_rank = coll(-1, 0, 1), bad_func = coll(0, 0, 1, "all_to_nobody"), bad_step = coll(0, 1, 5);
-  bad_step["proxyops"] = {network_op(true, 20, 80), Json(3)};
+  bad_step["proxyops"] = Json::array({network_op(true, 20, 80), Json(3)});
   bad_step["proxyops"][0]["steps"][0]["end_time"] = 1;
   const Json group = {{"ph", "X"}, {"ts", kStartUs}, {"dur", 4}, {"cat", "GROUP"}, {"name", "Group"}};
   write_text("a", coll(0, 0, 1).dump() + "\n{\"cat\":\n" + bad_rank.dump() + "\n" + bad_func.dump() + "\n" +

@@ -60,7 +60,7 @@ class FlightRecorderDump : public ::testing::Test {
 };
 
 TEST_F(FlightRecorderDump, TellsWhatARankIssued) {
-  document_["entries"] = {entry(0, "nccl:all_reduce", 1)};
+  document_["entries"] = Json::array({entry(0, "nccl:all_reduce", 1)});
   const Dump dump = read();
   EXPECT_EQ(dump.rank, 2);
   EXPECT_EQ(dump.version, "2.10");
@@ -90,7 +90,7 @@ TEST_F(FlightRecorderDump, KeepsEachPlaceOfTheProgramOnce) {
                           entry(2, "nccl:broadcast", 3), entry(3, "nccl:broadcast", 4),
                           entry(4, "nccl:broadcast", 5)};
   document_["entries"][0]["frames"] = document_["entries"][2]["frames"] = {library, step, main};
-  document_["entries"][1]["frames"] = {library};
+  document_["entries"][1]["frames"] = Json::array({library});
   document_["entries"][3]["frames"] = {5, "x", {{"name", 1}}, Json::array()};
   document_["entries"][4]["frames"] = {{"name", "step"}};
   const Dump dump = read();
@@ -171,7 +171,7 @@ TEST_F(FlightRecorderDump, AllGroupsOfTheConfigurationAreRead) {
   document_["pg_config"]["9"] = {{"desc", "by its key"}, {"ranks", "[0, 2]"}};
   Json of_last = entry(0, "nccl:all_reduce", 1);
   of_last["process_group"] = {"9", "by its key"};
-  document_["entries"] = {of_last};
+  document_["entries"] = Json::array({of_last});
   const Dump dump = read();
   ASSERT_EQ(dump.groups.size(), 3u);
   EXPECT_EQ(dump.groups[1].name, "7");

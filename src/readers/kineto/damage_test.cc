@@ -3,6 +3,7 @@
 #include <random>
 
 #include "readers/kineto/trace_text.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::kineto::testing {
@@ -126,6 +127,7 @@ TEST_F(KinetoDamage, HostileGroupsAndRanksAreBounded) {
 }
 
 TEST_F(KinetoDamage, GroupsThatClaimMillionsOfRanksCostLittle) {
+  if (test::kSanitized) GTEST_SKIP() << "sixteen million numbers, for minutes";
   TraceText text;
   for (int i = 0; i < 200; ++i)
     text.call(

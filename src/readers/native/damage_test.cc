@@ -351,7 +351,7 @@ TEST(Damage, ASparseFileOfManyTerabytesIsReadAtOnce) {
 }
 
 TEST(Damage, AMillionCommunicators) {
-  if (test::kThreadSanitizer) GTEST_SKIP() << "of one thread, and long";
+  if (test::kSanitized) GTEST_SKIP() << "of one thread, and long";
   FileBuilder file;
   for (uint32_t i = 0; i < 1'000'000; ++i) file.comm(i + 1, 0, 2);
   FileBuilder::Log& log = file.log(100);

@@ -29,6 +29,8 @@ Definition with_head(Definition definition, Def kind, uint32_t id) {
 }  // namespace
 
 FileBuilder::FileBuilder() {
+  // Padding, too: the same run has the same bytes.
+  std::memset(static_cast<void*>(&header_), 0, sizeof header_);
   std::memcpy(header_.magic, format::kMagic, sizeof header_.magic);
   header_.major = format::kMajor;
   header_.minor = format::kMinor;
