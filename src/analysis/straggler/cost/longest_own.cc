@@ -10,7 +10,8 @@
 // their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
 // set aside, as everywhere; a step that is long for all is no single rank's. A rank whose record has slight
 // gaps is left out: the operations that it lacks would count as its own time. Where more is missing of one,
-// nobody is known to work longer than all.
+// nobody is known to work longer than all. Who works beside a collective in which it waits has that time, too
+// (hidden_work.h).
 #include "analysis/straggler/cost/longest_own.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <optional>
 
 #include "analysis/straggler/cost/culprits.h"
+#include "analysis/straggler/cost/hidden_work.h"
 #include "analysis/straggler/cost/usual_level.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/median.h"
@@ -68,8 +70,8 @@ std::vector<size_t> begins_of(const model::Job& job, const DelayCost& costs, uin
 struct Rank {
   uint32_t process = 0;
   std::vector<size_t> begins;  // of its steps, and the end: positions in ExclusiveTimes::order
-  // By step, ns: own time; the host's between calls; own time before launches; own time beyond what is usual
-  // in the step.
+  // By step, ns: own time, with what is hidden of it; the host's between calls; own time before launches; own
+  // time beyond what is usual in the step.
   Series own, host, launch, beyond;
   size_t group = 0;
 };
@@ -83,6 +85,7 @@ class Comparison {
     const std::vector<model::RecordGap> gaps = model::record_gaps(job);
     if (std::any_of(gaps.begin(), gaps.end(), [](const auto& gap) { return gap.any() && !gap.slight; }))
       return;
+    const HiddenWork hidden(job, times);
     for (uint32_t process = 0; process < times.size(); ++process) {
       const ExclusiveTimes& own = times[process];
       const auto clock = clocks.find(own.domain);
@@ -90,7 +93,7 @@ class Comparison {
       Rank rank;
       rank.process = process;
       rank.begins = begins_of(job, costs, process, own, clock->second);
-      measure(rank);
+      measure(rank, hidden.of(process));
       ranks_.push_back(std::move(rank));
     }
     set_usual();
@@ -111,23 +114,24 @@ class Comparison {
  private:
   size_t steps() const { return costs_.steps.size(); }
 
-  void measure(Rank& rank) const {
+  void measure(Rank& rank, const std::vector<float>& hidden) const {
     const ExclusiveTimes& times = times_[rank.process];
     const model::JobOps& ops = job_.processes[rank.process].ops;
     int64_t before = 0;
     bool was_timed = true;  // what the host launched ahead is no work of the GPU
     for (size_t step = 0; step < steps(); ++step) {
       const size_t begin = rank.begins[step], end = rank.begins[step + 1];
-      float host = 0, launch = 0;
+      float host = 0, launch = 0, beside = 0;
       bool timed = false;
       for (size_t at = begin; at < end; ++at) {
         const uint32_t op = times.order[at];
         host += times.cadence[op];
         launch += std::max(times.host_own[op], 0.0f);
+        beside += hidden[op];
         timed = timed || ops.is_placed(op);
       }
       const int64_t busy = begin < end ? times.busy[times.order[end - 1]] : before;
-      rank.own.push_back(timed && was_timed ? static_cast<float>(busy - before) : kAbsent);
+      rank.own.push_back(timed && was_timed ? static_cast<float>(busy - before) + beside : kAbsent);
       rank.host.push_back(host);
       rank.launch.push_back(launch);
       before = busy;
