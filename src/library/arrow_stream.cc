@@ -91,6 +91,9 @@ int guarded(ArrowArrayStream* stream, Work&& work) noexcept {
   } catch (const std::exception& failed) {
     of(stream).last_error.assign(failed.what());
     return EIO;
+  } catch (...) {
+    of(stream).last_error = "failed for an unknown reason";
+    return EIO;
   }
 }
 

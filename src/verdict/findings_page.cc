@@ -12,7 +12,6 @@
 namespace lockstep::verdict {
 namespace {
 
-constexpr size_t kWidth = 100;
 constexpr std::string_view kBlanks = " \n";
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
@@ -148,11 +147,11 @@ std::string plain(std::string_view markdown) {
   return out;
 }
 
-std::string section_text(std::string_view body) {
+std::string section_text(std::string_view body, size_t width) {
   std::string out, paragraph;
   bool is_code = false;
   const auto flush = [&] {
-    if (!paragraph.empty()) out += wrap(plain(paragraph), 0, kWidth) + '\n';
+    if (!paragraph.empty()) out += wrap(plain(paragraph), 0, width) + '\n';
     paragraph.clear();
   };
   for_lines(body, [&](std::string_view line, size_t) {
@@ -160,13 +159,13 @@ std::string section_text(std::string_view body) {
       flush();
       is_code = !is_code;
     } else if (is_code) {
-      out += "    " + wrap(line, 4, kWidth) + '\n';
+      out += "    " + wrap(line, 4, width) + '\n';
     } else if (line.empty()) {
       flush();
       out += '\n';
     } else if (begins(line, "|") || begins(line, "* ")) {
       flush();
-      if (!begins(line, "|--")) out += plain(line) + '\n';
+      if (!begins(line, "|--")) out += wrap(plain(line), 2, width) + '\n';
     } else {
       paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
     }
@@ -181,7 +180,7 @@ std::string row_text(const Entry& entry, const Style& style) {
   for (size_t i = 1; i < std::min(names.size(), values.size()); ++i) {
     const std::string name(names[i]);
     out += style.heading(name) + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') +
-           wrap(plain(values[i]), 12, kWidth) + '\n';
+           wrap(plain(values[i]), 12, style.columns()) + '\n';
   }
   return out;
 }
@@ -198,7 +197,8 @@ std::string list(const Style& style) {
   std::string text;
   for (const analysis::FindingFacts& finding : analysis::kFindings) {
     const size_t blanks = std::max(kMeaningColumn, finding.id.size() + 2) - finding.id.size();
-    text += style.heading(finding.id) + std::string(blanks, ' ') + std::string(finding.meaning) + '\n';
+    text += style.heading(finding.id) + std::string(blanks, ' ') +
+            wrap(finding.meaning, finding.id.size() + blanks, style.columns()) + '\n';
   }
   return text;
 }
@@ -215,7 +215,7 @@ std::string alike(std::string_view id) {
 
 std::string text(const Entry& entry, const Style& style) {
   return style.heading(entry.id) + "  " + style.faint("(" + std::string(entry.chapter) + ")") + "\n\n" +
-         (entry.columns.empty() ? section_text(entry.body) : row_text(entry, style));
+         (entry.columns.empty() ? section_text(entry.body, style.columns()) : row_text(entry, style));
 }
 
 }  // namespace lockstep::verdict

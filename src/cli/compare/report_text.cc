@@ -15,26 +15,26 @@ using analysis::compare::Change;
 using analysis::compare::Metric;
 using analysis::compare::Row;
 
-constexpr size_t kWidth = 100, kLossLines = 3;
+constexpr size_t kLossLines = 3;
 
-std::string losses_text(const char* name, const ComparedRun& run) {
+std::string losses_text(const char* name, const ComparedRun& run, size_t width) {
   const std::vector<std::string> lines = input::loss_sentences(run.overview);
   std::string text;
   for (size_t i = 0; i < lines.size() && i < kLossLines; ++i)
-    text += std::string(name) + " " + wrap(lines[i], 2, kWidth) + "\n";
+    text += std::string(name) + " " + wrap(lines[i], 2, width) + "\n";
   if (lines.size() > kLossLines)
     text += std::string(name) + " ... and " + plural(lines.size() - kLossLines, "more kind") +
             " of loss: `lockstep info` shows them\n";
   return text;
 }
 
-std::string losses(const ComparedRuns& runs) {
-  std::string text = losses_text("A", runs.a) + losses_text("B", runs.b);
+std::string losses(const ComparedRuns& runs, size_t width) {
+  std::string text = losses_text("A", runs.a, width) + losses_text("B", runs.b, width);
   if (text.empty()) return "Losses: none in either run.\n";
   if (runs.a.lost + runs.b.lost == 0) return text;
   return text +
          wrap("The figures lack what was lost: a run that lost more of its slow operations looks faster.", 0,
-              kWidth) +
+              width) +
          "\n";
 }
 
@@ -115,13 +115,14 @@ std::string gates_text(const GateReport& gates, const Style& style) {
 std::string report_text(const ComparedRuns& runs, const GateReport& gates, const Style& style,
                         TextOptions options) {
   const Verdict verdict = compare::verdict(runs);
-  std::string headline = wrap(verdict.headline, 0, kWidth);
+  std::string headline = wrap(verdict.headline, 0, style.columns());
   if (verdict.state == Verdict::State::kSlower) headline = style.bad(headline);
-  std::string text = losses(runs) + headline + "\n" + gates_text(gates, style);
+  std::string text = losses(runs, style.columns()) + headline + "\n" + gates_text(gates, style);
   text += "  A: " + runs.a.path + " (" + runs.a.evidence + ")\n  B: " + runs.b.path + " (" + runs.b.evidence +
           ")\n";
   text += row_table(runs, style, options);
-  for (const std::string& note : runs.comparison.notes) text += "  Note: " + wrap(note, 8, kWidth) + "\n";
+  for (const std::string& note : runs.comparison.notes)
+    text += "  Note: " + wrap(note, 8, style.columns()) + "\n";
   return text;
 }
 

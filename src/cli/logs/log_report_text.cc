@@ -14,7 +14,6 @@ namespace {
 using analysis::Finding;
 using analysis::Severity;
 
-constexpr size_t kWidth = 100;
 constexpr size_t kRows = 20;  // of a table that is not verbose
 
 class Text {
@@ -48,15 +47,15 @@ class Text {
       const std::string word = is_note                                   ? "note"
                                : finding.severity == Severity::kCritical ? "CRITICAL"
                                                                          : "WARNING";
-      const std::string body = wrap(word + ": " + finding.statement, 2, kWidth).substr(word.size());
+      const std::string body = wrap(word + ": " + finding.statement, 2, style_.columns()).substr(word.size());
       out_ += (is_note                                   ? style_.faint(word)
                : finding.severity == Severity::kCritical ? style_.bad(word)
                                                          : style_.warning(word)) +
               body + '\n' + style_.faint("  [" + std::string(id_text(finding.id)) + "]") + '\n';
       evidence(finding);
-      if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, kWidth) + '\n';
+      if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, style_.columns()) + '\n';
       if (!finding.needed_evidence.empty())
-        out_ += "  > " + wrap("To decide it: " + finding.needed_evidence + '.', 4, kWidth) + '\n';
+        out_ += "  > " + wrap("To decide it: " + finding.needed_evidence + '.', 4, style_.columns()) + '\n';
       out_ += '\n';
     }
   }
@@ -67,7 +66,7 @@ class Text {
                         : finding.severity == Severity::kWarning            ? 3
                                                                             : 1;
     const size_t shown = std::min(finding.evidence.size(), most);
-    for (size_t i = 0; i < shown; ++i) out_ += "  * " + wrap(finding.evidence[i], 4, kWidth) + '\n';
+    for (size_t i = 0; i < shown; ++i) out_ += "  * " + wrap(finding.evidence[i], 4, style_.columns()) + '\n';
     if (shown < finding.evidence.size()) out_ += style_.faint("  * more lines like it: -v shows them") + '\n';
   }
 
@@ -85,7 +84,7 @@ class Text {
     if (hosts.empty()) return;
     out_ += style_.heading("Hardware, as NCCL sees it") + '\n';
     for (size_t i = 0; i < std::min(hosts.size(), limit()); ++i)
-      out_ += "  " + wrap(hosts[i].host + ": " + hosts[i].text, 4, kWidth) + '\n';
+      out_ += "  " + wrap(hosts[i].host + ": " + hosts[i].text, 4, style_.columns()) + '\n';
     if (hosts.size() > limit())
       out_ += "  ... and " + format_count(hosts.size() - limit()) + " more; -v shows all\n";
     out_ += '\n';
@@ -100,7 +99,8 @@ class Text {
       }
       const std::string first = i == 0 ? std::string(name) : std::string();
       out_ += "    " + first + std::string(8 - first.size(), ' ') +
-              wrap(analysis::log_figures::channels_text(list[i].channels) + ": " + list[i].text, 14, kWidth) +
+              wrap(analysis::log_figures::channels_text(list[i].channels) + ": " + list[i].text, 14,
+                   style_.columns()) +
               '\n';
     }
   }
@@ -136,8 +136,8 @@ class Text {
     way += ", " + (group.least_channels == group.most_channels ? plural(group.most_channels, "channel")
                                                                : format_count(group.least_channels) + " to " +
                                                                      plural(group.most_channels, "channel"));
-    out_ += "    pairs   " + wrap(way + ": " + analysis::log_figures::pairs_text(group, ranks), 14, kWidth) +
-            '\n';
+    out_ += "    pairs   " +
+            wrap(way + ": " + analysis::log_figures::pairs_text(group, ranks), 14, style_.columns()) + '\n';
   }
 
   void coverage() {
@@ -160,7 +160,7 @@ class Text {
       out_ += "  * " +
               wrap(format_count(seen.count) + "x  " + report_.model.files[first.file] + ':' +
                        std::to_string(first.line) + ": " + wording::name(first.text, 160),
-                   4, kWidth) +
+                   4, style_.columns()) +
               '\n';
     }
     std::string lost;
@@ -173,7 +173,8 @@ class Text {
     lose(coverage.beyond, "remark", " beyond a limit");
     lose(coverage.zero_bytes, "byte", " of holes");
     for (const Error& trouble : report_.troubles) lost += (lost.empty() ? "" : "; ") + trouble.message();
-    out_ += style_.heading("Lost") + "      " + (lost.empty() ? "nothing" : wrap(lost, 10, kWidth)) + '\n';
+    out_ += style_.heading("Lost") + "      " +
+            (lost.empty() ? "nothing" : wrap(lost, 10, style_.columns())) + '\n';
   }
 
   const LogReport& report_;

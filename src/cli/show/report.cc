@@ -16,9 +16,9 @@
 namespace lockstep::cli::show {
 namespace {
 
-// Columns of the tree: what happened, its thread, when, how long.
-constexpr size_t kEventColumns = 60, kThreadColumns = 10, kTimeColumns = 14;
-constexpr size_t kColumns = 100;
+// Columns of the tree behind what happened: its thread, when, how long.
+constexpr size_t kThreadColumns = 10, kTimeColumns = 14;
+constexpr size_t kLeastColumns = 72;  // of all; a narrower terminal breaks them
 constexpr size_t kMostTableRows = 64;
 
 std::string left(const std::string& text, size_t width) {
@@ -215,11 +215,16 @@ std::string rank_table(const model::Job& job, const Operation& operation, const 
 
 class TreeText {
  public:
-  TreeText(const model::Job& job, const Timeline& times, uint32_t process, bool all)
-      : job_(job), times_(times), process_(process), all_(all) {}
+  TreeText(const model::Job& job, const Timeline& times, uint32_t process, bool all, size_t width)
+      : job_(job),
+        times_(times),
+        process_(process),
+        all_(all),
+        width_(width),
+        event_columns_(std::max(width, kLeastColumns) - kThreadColumns - 2 * kTimeColumns - 2) {}
 
   std::string text(const std::vector<EventNode>& events) {
-    out_ = "  " + left("event", kEventColumns) + right("thread", kThreadColumns) +
+    out_ = "  " + left("event", event_columns_) + right("thread", kThreadColumns) +
            right("begin, us", kTimeColumns) + right("took", kTimeColumns) + "\n";
     for (const EventNode& event : events) add(event, 2);
     return out_;
@@ -228,7 +233,7 @@ class TreeText {
  private:
   void line(size_t indent, const std::string& what, const std::string& thread, int64_t begin_ns,
             const std::string& took) {
-    std::string row = left(std::string(indent, ' ') + what, kEventColumns + 2) +
+    std::string row = left(std::string(indent, ' ') + what, event_columns_ + 2) +
                       right(thread, kThreadColumns) + right(times_.text(process_, begin_ns), kTimeColumns) +
                       right(took, kTimeColumns);
     out_ += row.erase(row.find_last_not_of(' ') + 1) + "\n";
@@ -239,12 +244,12 @@ class TreeText {
     if (event.process != model::kNoRow) detail += ", by " + job_.who(event.process).text();
     if (event.count > 1) what += " x " + format_count(event.count);
     if (event.count > 1 && event.open > 0) detail += "; " + format_count(event.open) + " never ended";
-    const bool fits = indent + columns(what) + 1 + columns(detail) < kEventColumns + 2;
+    const bool fits = indent + columns(what) + 1 + columns(detail) < event_columns_ + 2;
     if (fits && !detail.empty()) what += " " + detail;
     std::string took = "never ended";
     if (event.end_ns != 0 && event.begin_ns != 0) took = signed_duration(event.end_ns - event.begin_ns);
     line(indent, what, event.tid < 0 ? "" : std::to_string(event.tid), event.begin_ns, took);
-    if (!fits) out_ += std::string(indent + 4, ' ') + wrap(detail, indent + 4, kColumns) + "\n";
+    if (!fits) out_ += std::string(indent + 4, ' ') + wrap(detail, indent + 4, width_) + "\n";
     for (const EventState& state : event.states) line(indent + 2, "- " + state.name, "", state.ns, "");
     for (const EventNode& child : event.children) add(child, indent + 2);
   }
@@ -253,6 +258,7 @@ class TreeText {
   const Timeline& times_;
   const uint32_t process_;
   const bool all_;
+  const size_t width_, event_columns_;
   std::string out_;
 };
 
@@ -266,7 +272,8 @@ void collect_threads(const model::Job& job, const std::vector<EventNode>& events
   }
 }
 
-std::string tree_text(const model::Job& job, const RankOperation& rank, const Timeline& times, bool all) {
+std::string tree_text(const model::Job& job, const RankOperation& rank, const Timeline& times, bool all,
+                      size_t width) {
   std::string text = job.who(rank.process).text();
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   if (!rank.is_there) return "\n" + text + ": not called\n";
@@ -275,8 +282,8 @@ std::string tree_text(const model::Job& job, const RankOperation& rank, const Ti
   std::string named;
   for (const auto& [tid, name] : threads)
     named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + name;
-  return "\n" + wrap(text + named, 4, kColumns) + "\n" +
-         TreeText(job, times, rank.process, all).text(rank.events);
+  return "\n" + wrap(text + named, 4, width) + "\n" +
+         TreeText(job, times, rank.process, all, width).text(rank.events);
 }
 
 bool has_channels(const std::vector<EventNode>& events) {
@@ -317,7 +324,7 @@ Json comm_json(const model::Job& job, uint32_t comm) {
 }  // namespace
 
 std::string list_text(const model::Job& job, const std::vector<ListedOperation>& listed, uint64_t p2ps,
-                      size_t limit) {
+                      size_t limit, size_t width) {
   Table table({"op", "<communicator", "<operation", "<type", "size", "ranks", "first call", "spread", "GPU"});
   const int64_t zero_ns = listed.empty() ? 0 : listed.front().first_ns;
   for (size_t i = 0; i < listed.size() && i < limit; ++i) {
@@ -332,15 +339,26 @@ std::string list_text(const model::Job& job, const std::vector<ListedOperation>&
                format_duration(static_cast<double>(row.gpu_ns))});
   }
   std::string text =
-      "\nOperations of all ranks, by first call (spread: from the first to the last call; GPU: the longest time of any rank)\n" +
-      table.text();
+      "\n" +
+      wrap(
+          "Operations of all ranks, by first call (spread: from the first to the last call; GPU: the longest "
+          "time of any rank)",
+          0, width) +
+      "\n" + table.text();
   if (listed.size() > limit)
-    text += "  ... and " + format_count(listed.size() - limit) +
-            " more; -n shows more rows, --comm selects a communicator\n";
+    text += "  " +
+            wrap("... and " + format_count(listed.size() - limit) +
+                     " more; -n shows more rows, --comm selects a communicator",
+                 2, width) +
+            "\n";
   if (p2ps > 0)
     text +=
-        "  and " + format_count(p2ps) + (p2ps == 1 ? " send or receive" : " sends and receives") +
-        ": --op p2p:A-B:N shows the N-th from rank A to rank B of the communicator, --op p2p:N the N-th of each rank\n";
+        "  " +
+        wrap("and " + format_count(p2ps) + (p2ps == 1 ? " send or receive" : " sends and receives") +
+                 ": --op p2p:A-B:N shows the N-th from rank A to rank B of the communicator, --op p2p:N the "
+                 "N-th of each rank",
+             2, width) +
+        "\n";
   return text;
 }
 
@@ -362,14 +380,14 @@ Json list_json(const model::Job& job, const std::vector<ListedOperation>& listed
   return document;
 }
 
-std::string operation_text(const model::Job& job, const Operation& operation, bool all) {
+std::string operation_text(const model::Job& job, const Operation& operation, bool all, size_t width) {
   const Timeline times(job, operation);
   std::string text =
       "\n" + heading(job, operation) + clock_lines(times) + rank_table(job, operation, times, all);
   size_t left_out = 0;
   for (const RankOperation& rank : operation.ranks) {
     if (rank.has_tree)
-      text += tree_text(job, rank, times, all);
+      text += tree_text(job, rank, times, all, width);
     else
       ++left_out;
   }

@@ -82,7 +82,8 @@ int show_list(const Arguments& arguments, const model::Job& job, const input::Ru
   uint64_t p2ps = 0;
   const std::vector<show::ListedOperation> listed = show::list_operations(job, comms, p2ps);
   if (!arguments.has("json"))
-    return print(loss_report(overview) + show::list_text(job, listed, p2ps, *limit));
+    return print(loss_report(overview) +
+                 show::list_text(job, listed, p2ps, *limit, Style::of_stdout().columns()));
   Json document = show::list_json(job, listed, p2ps);
   document["losses"] = input::losses_json(overview);
   return print(json_text(document));
@@ -137,7 +138,8 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
   const show::Operation operation =
       show::load_operation(job, *input.source, found->comm, found->name, limits);
   if (!arguments.has("json"))
-    return print(loss_report(overview) + show::operation_text(job, operation, arguments.has("all")));
+    return print(loss_report(overview) +
+                 show::operation_text(job, operation, arguments.has("all"), Style::of_stdout().columns()));
   Json document = show::operation_json(job, operation);
   document["losses"] = input::losses_json(overview);
   return print(json_text(document));
