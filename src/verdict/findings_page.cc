@@ -192,13 +192,13 @@ const std::vector<Entry>& entries() {
   return all;
 }
 
-std::string list(const Style& style) {
+std::string list(const Style& style, size_t width) {
   constexpr size_t kMeaningColumn = 36;
   std::string text;
   for (const analysis::FindingFacts& finding : analysis::kFindings) {
     const size_t blanks = std::max(kMeaningColumn, finding.id.size() + 2) - finding.id.size();
     text += style.heading(finding.id) + std::string(blanks, ' ') +
-            wrap(finding.meaning, finding.id.size() + blanks, style.columns()) + '\n';
+            wrap(finding.meaning, finding.id.size() + blanks, width) + '\n';
   }
   return text;
 }

@@ -23,8 +23,9 @@ struct Entry {
 // In the order of the page; behind them the rules of logs that the page only lists.
 const std::vector<Entry>& entries();
 
-// All findings of analysis/findings.def with their meanings, one a line, so that they can be searched.
-std::string list(const Style& style);
+// All findings of analysis/findings.def with their meanings, one a line where `width` allows it, so that they
+// can be searched.
+std::string list(const Style& style, size_t width);
 // The ids of those whose class the word before the first point is a part of: " slow-link slow-link.hosts";
 // else empty.
 std::string alike(std::string_view id);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated jobs that were once judged wrong, each for a reason of its own.
+#include <algorithm>
+
 #include "tests/e2e/workplace.h"
 
 namespace lockstep::test {
@@ -20,7 +22,12 @@ class JudgedSeeds : public Workplace {
     ASSERT_FALSE(findings.empty()) << finished;
     EXPECT_EQ(findings[0]["id"], id) << findings[0]["statement"];
     EXPECT_EQ(findings[0]["ranks"], json(ranks)) << findings[0]["statement"];
+    blaming_ = static_cast<size_t>(std::count_if(findings.begin(), findings.end(), [](const json& of) {
+      return of["severity"] != "note" && !of["ranks"].empty();
+    }));
   }
+
+  size_t blaming_ = 0;  // findings that name ranks, of the job judged last
 };
 
 std::vector<std::string> simulated(const std::string& seed, const std::string& ranks,
@@ -51,6 +58,12 @@ TEST_F(JudgedSeeds, AGpuThatStoodStillOnceInAPipeline) {
 TEST_F(JudgedSeeds, AHostOfSlowGpusWhoseClockIsUncertain) {
   judge(simulated("486839590456", "16", "dp=4,tp=4,pp=1,ep=4", "4", "20", "120", "late:host:gpu"), "gpu-late",
         {0, 1, 2, 3});
+}
+
+// Rank 3 is its partner in the pipeline, and comes late to a row of reductions beside which others work.
+TEST_F(JudgedSeeds, ThePartnerOfARankBehindASlowCard) {
+  judge(simulated("7720", "12", "dp=6,tp=1,pp=2,ep=1", "2", "40", "20", "slow-nic"), "slow-nic", {9});
+  EXPECT_EQ(blaming_, 1u);
 }
 
 // Seven of its ranks stand out.

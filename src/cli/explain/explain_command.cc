@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "base/text/style.h"
 #include "cli/command.h"
@@ -10,7 +13,12 @@ namespace lockstep::cli {
 namespace {
 
 int run_explain(const Arguments& arguments) {
-  if (arguments.operands().empty()) return print(verdict::list(Style::of_stdout()));
+  if (arguments.operands().empty()) {
+    const Style style = Style::of_stdout();
+    // One a line for `grep`.
+    const size_t width = isatty(STDOUT_FILENO) == 1 ? style.columns() : std::numeric_limits<size_t>::max();
+    return print(verdict::list(style, width));
+  }
   std::string id = arguments.operands()[0];
   std::transform(id.begin(), id.end(), id.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });

@@ -25,7 +25,32 @@ HiddenWork::HiddenWork(const model::Job& job, std::span<const ExclusiveTimes> ti
   for (size_t i = 0; i < comms_.size(); ++i) {
     find_shortest(job.comms[i], comms_[i]);
     if (!comms_[i].shortest_ns.empty()) look_beside(job.comms[i], comms_[i]);
+    comms_[i].hides.resize(comms_[i].shortest_ns.size());
   }
+  for (uint32_t process = 0; process < times.size(); ++process) {
+    if (!times[process].comparable) continue;
+    const std::vector<float> hidden = of(process);
+    for (const uint32_t row : job.processes[process].members) {
+      const model::Member& member = job.members[row];
+      for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
+        if (hidden[op] > kJitterNs) comms_[member.comm].hides[column_of(member, op)] = true;
+      }
+    }
+  }
+}
+
+std::vector<bool> HiddenWork::near(uint32_t process) const {
+  const model::JobProcess& its = job_.processes[process];
+  std::vector<bool> out(its.ops.size());
+  for (const uint32_t row : its.members) {
+    const model::Member& member = job_.members[row];
+    const std::vector<bool>& hides = comms_[member.comm].hides;
+    for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
+      const uint64_t at = column_of(member, op);
+      out[op] = is_matched(member) && at < hides.size() && hides[at];
+    }
+  }
+  return out;
 }
 
 template <class Visit>
@@ -45,7 +70,7 @@ int64_t HiddenWork::length_ns(const model::Member& member, uint32_t op) const {
 int64_t HiddenWork::wait_ns(const model::Member& member, uint32_t op) const {
   const Comm& comm = comms_[member.comm];
   const int64_t length = length_ns(member, op);
-  const uint64_t at = uint64_t{job_.ops(member).index[op]} - comm.oldest;
+  const uint64_t at = column_of(member, op);
   return length == 0 || at >= comm.shortest_ns.size() ? 0 : length - comm.shortest_ns[at];
 }
 
@@ -69,7 +94,7 @@ void HiddenWork::find_shortest(const model::JobComm& of, Comm& comm) const {
     if (row == model::kNoRow || !is_matched(job_.members[row])) continue;
     const model::Member& member = job_.members[row];
     for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
-      const uint64_t at = uint64_t{job_.ops(member).index[op]} - comm.oldest;
+      const uint64_t at = column_of(member, op);
       const int64_t length = length_ns(member, op);
       if (length != 0 && at < comm.shortest_ns.size())
         comm.shortest_ns[at] = std::min(comm.shortest_ns[at], length);

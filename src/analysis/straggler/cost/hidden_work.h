@@ -21,12 +21,15 @@ class HiddenWork {
   // How long a process worked beside the collective before each operation, ns, by position in JobOps; 0 where
   // nothing shows that it did.
   std::vector<float> of(uint32_t process) const;
+  // Whether a member hid work before the operation, so that the gaps before it do not compare; by position.
+  std::vector<bool> near(uint32_t process) const;
 
  private:
   struct Comm {
     // By index from `oldest`: the shortest time that a member was in it; kNobody: in nobody's record.
     uint32_t oldest = 0;
     std::vector<int64_t> shortest_ns;
+    std::vector<bool> hides;            // whether a member hid work before it
     std::vector<BesideChanges> beside;  // by place in its repeating program, of the operation after
   };
   void find_shortest(const model::JobComm& of, Comm& comm) const;
@@ -34,6 +37,10 @@ class HiddenWork {
   // Calls visit(op, before) for each collective of the member right before which its process called another.
   template <class Visit>
   void for_each_pair(const model::Member& member, const Visit& visit) const;
+  // Position in the columns of a communicator; beyond them where they do not have it.
+  uint64_t column_of(const model::Member& member, uint32_t op) const {
+    return uint64_t{job_.ops(member).index[op]} - comms_[member.comm].oldest;
+  }
   int64_t length_ns(const model::Member& member, uint32_t op) const;  // 0: not known
   int64_t wait_ns(const model::Member& member, uint32_t op) const;
   int64_t gap_ns(const model::Member& member, uint32_t before, uint32_t op) const;

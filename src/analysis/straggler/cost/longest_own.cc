@@ -10,8 +10,10 @@
 // their stage, which do the same work, else with themselves in other steps. Half of a pause that all make is
 // set aside, as everywhere; a step that is long for all is no single rank's. A rank whose record has slight
 // gaps is left out: the operations that it lacks would count as its own time. Where more is missing of one,
-// nobody is known to work longer than all. Who works beside a collective in which it waits has that time, too
-// (hidden_work.h).
+// nobody is known to work longer than all.
+//
+// Where others work beside collectives in which they wait (hidden_work.h), the last to come seems to work
+// longer in each. By how much it does is told by where all show what they do.
 #include "analysis/straggler/cost/longest_own.h"
 
 #include <algorithm>
@@ -70,9 +72,9 @@ std::vector<size_t> begins_of(const model::Job& job, const DelayCost& costs, uin
 struct Rank {
   uint32_t process = 0;
   std::vector<size_t> begins;  // of its steps, and the end: positions in ExclusiveTimes::order
-  // By step, ns: own time, with what is hidden of it; the host's between calls; own time before launches; own
-  // time beyond what is usual in the step.
-  Series own, host, launch, beyond;
+  // By step, ns: own time; of that, where nobody's work is hidden; the host's between calls; own time before
+  // launches; own time beyond what is usual in the step.
+  Series own, open, host, launch, beyond;
   size_t group = 0;
 };
 
@@ -93,7 +95,7 @@ class Comparison {
       Rank rank;
       rank.process = process;
       rank.begins = begins_of(job, costs, process, own, clock->second);
-      measure(rank, hidden.of(process));
+      measure(rank, hidden.near(process));
       ranks_.push_back(std::move(rank));
     }
     set_usual();
@@ -114,24 +116,26 @@ class Comparison {
  private:
   size_t steps() const { return costs_.steps.size(); }
 
-  void measure(Rank& rank, const std::vector<float>& hidden) const {
+  void measure(Rank& rank, const std::vector<bool>& near_hidden) const {
     const ExclusiveTimes& times = times_[rank.process];
     const model::JobOps& ops = job_.processes[rank.process].ops;
-    int64_t before = 0;
+    int64_t before = 0, busy = 0;
     bool was_timed = true;  // what the host launched ahead is no work of the GPU
     for (size_t step = 0; step < steps(); ++step) {
       const size_t begin = rank.begins[step], end = rank.begins[step + 1];
-      float host = 0, launch = 0, beside = 0;
+      float host = 0, launch = 0;
+      int64_t hidden = 0;
       bool timed = false;
       for (size_t at = begin; at < end; ++at) {
         const uint32_t op = times.order[at];
         host += times.cadence[op];
         launch += std::max(times.host_own[op], 0.0f);
-        beside += hidden[op];
+        if (near_hidden[op]) hidden += times.busy[op] - busy;
+        busy = times.busy[op];
         timed = timed || ops.is_placed(op);
       }
-      const int64_t busy = begin < end ? times.busy[times.order[end - 1]] : before;
-      rank.own.push_back(timed && was_timed ? static_cast<float>(busy - before) + beside : kAbsent);
+      rank.own.push_back(timed && was_timed ? static_cast<float>(busy - before) : kAbsent);
+      rank.open.push_back(rank.own.back() - static_cast<float>(hidden));
       rank.host.push_back(host);
       rank.launch.push_back(launch);
       before = busy;
@@ -309,7 +313,7 @@ class Comparison {
     const size_t without = std::min(beyond.size() / 2, std::max<size_t>(beyond.size(), 2) - 2);
     const auto least = beyond.begin() + static_cast<std::ptrdiff_t>(without);
     std::nth_element(beyond.begin(), least, beyond.end());
-    const double share = std::min(*least / longest.lead.middle, 1.0);
+    const double share = std::min({*least / longest.lead.middle, believed(unit, longest.pattern), 1.0});
     for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
       *ns *= share;
     const Rank& first = ranks_[unit.front()];
@@ -320,6 +324,35 @@ class Comparison {
     const double host = std::min(beyond_usual(first, &Rank::host, longest.pattern),
                                  beyond_usual(first, &Rank::launch, longest.pattern));
     longest.host_share = own > 0 ? std::min(host / own, 1.0) : 0;
+  }
+
+  // How much of what the unit has beyond others of its stage is work: all where nobody's work is hidden, and
+  // elsewhere what it works longer there by the same share.
+  double believed(const std::vector<size_t>& unit, const Pattern& pattern) const {
+    double beyond = 0, open = 0, open_beyond = 0, hidden = 0;
+    for (size_t rank : unit) {
+      for (size_t step : pattern.late) {
+        Series owns, opens;
+        for (size_t i = 0; i < ranks_.size(); ++i) {
+          if (ranks_[i].group != ranks_[rank].group || std::isnan(ranks_[i].own[step]) ||
+              std::find(unit.begin(), unit.end(), i) != unit.end())
+            continue;
+          owns.push_back(ranks_[i].own[step]);
+          opens.push_back(ranks_[i].open[step]);
+        }
+        const auto own = static_cast<double>(ranks_[rank].own[step]),
+                   its_open = static_cast<double>(ranks_[rank].open[step]);
+        if (owns.empty() || std::isnan(own)) continue;
+        const auto others_open = static_cast<double>(median_of(std::move(opens)));
+        beyond += own - static_cast<double>(median_of(std::move(owns)));
+        open += others_open;
+        open_beyond += its_open - others_open;
+        hidden += own - its_open;
+      }
+    }
+    if (beyond <= 0) return 1;
+    open_beyond = std::max(open_beyond, 0.0);
+    return (open_beyond + hidden * open_beyond / std::max(open + open_beyond, 1.0)) / beyond;
   }
 
   // In the late steps beyond the rank's median of the others; beyond the median rank where all are late.
