@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctime>
 #include <filesystem>
 
 #include "base/input_file.h"

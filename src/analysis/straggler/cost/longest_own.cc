@@ -331,12 +331,15 @@ class Comparison {
   double believed(const std::vector<size_t>& unit, const Pattern& pattern) const {
     double beyond = 0, open = 0, open_beyond = 0, hidden = 0;
     for (size_t rank : unit) {
+      std::vector<size_t> others;  // of its stage
+      for (size_t i = 0; i < ranks_.size(); ++i) {
+        if (ranks_[i].group == ranks_[rank].group && std::find(unit.begin(), unit.end(), i) == unit.end())
+          others.push_back(i);
+      }
       for (size_t step : pattern.late) {
         Series owns, opens;
-        for (size_t i = 0; i < ranks_.size(); ++i) {
-          if (ranks_[i].group != ranks_[rank].group || std::isnan(ranks_[i].own[step]) ||
-              std::find(unit.begin(), unit.end(), i) != unit.end())
-            continue;
+        for (size_t i : others) {
+          if (std::isnan(ranks_[i].own[step])) continue;
           owns.push_back(ranks_[i].own[step]);
           opens.push_back(ranks_[i].open[step]);
         }
