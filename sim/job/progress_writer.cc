@@ -179,8 +179,10 @@ std::vector<ProgressWriter::Way> ProgressWriter::ways(const Op& op) const {
     }
     for (const bool sends : {true, false}) {
       const int peer = layout.network_peer(group, me, sends);
-      if (peer >= 0)
-        add(peer, sends, task.message_bytes(group.size()), op.handles[i], links_.ring_slowness(group_index));
+      if (peer < 0) continue;
+      // Each rail carries its part: so much is what the operation's time was made of.
+      const uint64_t bytes = task.message_bytes(group.size()) / static_cast<uint64_t>(group.rails);
+      add(peer, sends, bytes, op.handles[i], links_.ring_slowness(group_index));
     }
   }
   return ways;

@@ -98,7 +98,7 @@ Finding absent_files(const JobState& job_state) {
   finding.severity = Severity::kWarning;
   finding.ranks = job_state.absent();
   finding.statement = wording::ranks(job_state.absent()) + " of " + std::to_string(job_state.ranks()) +
-                      " left no file; the other ranks show no problem";
+                      " left no file; no other rank is stuck";
   const FileWords files = file_words(job_state.job(), job_state.ranks());
   finding.evidence.push_back(files.named);
   finding.advice = files.have;

@@ -145,6 +145,7 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
 
 // What the clocks leave open of a rank, another one of its host may tell: they have one clock.
 bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const {
+  if (accused.culprit->either) return false;
   const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * costs_.span_ns; };
   const auto host_of = [&](const Accused& of) { return job_.processes[process_of(of.culprit->row)].host; };
   return is_sure(accused) || std::any_of(of_kind.begin(), of_kind.end(), [&](const Accused& other) {
@@ -238,8 +239,26 @@ std::string Reporter::cost_evidence(const Accused& accused) const {
          " of it before the call reached the GPU's queue";
 }
 
+// Somebody is late for certain: it is not healthy, though nobody can be named.
+void Reporter::one_of_two(const Accused& accused) {
+  const Culprit& culprit = *accused.culprit;
+  if (*culprit.either < culprit.row && accused.sum.total_ns > 0) return;  // said of the other
+  Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
+  finding.severity = Severity::kWarning;
+  finding.statement = who(process_of(culprit.row)) + " or " + who(process_of(*culprit.either)) +
+                      " has been slow to launch " + when_text(culprit.pattern) +
+                      ", costing the other ranks about " + text(culprit.per_step_ns) +
+                      " each time: they exchange messages, so one may only have waited for the other, and "
+                      "their clocks do not compare";
+  finding.evidence.push_back(cost_evidence(accused));
+  finding.evidence.push_back(steps_evidence());
+  finding.needed_evidence = "files of more ranks, whose operations bound the hosts' clocks; GPU times";
+  findings_.push_back(std::move(finding));
+}
+
 void Reporter::cannot_tell(const Accused& accused) {
   const Culprit& culprit = *accused.culprit;
+  if (culprit.either) return one_of_two(accused);
   Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
   finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
                       " per step " + when_text(culprit.pattern) +

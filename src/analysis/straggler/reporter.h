@@ -57,6 +57,7 @@ class Reporter {
   std::vector<Accused> accused_of(FindingClass kind, const std::vector<Culprit>& culprits) const;
   bool is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const;
   void cannot_tell(const Accused& accused);
+  void one_of_two(const Accused& accused);
   double host_share() const;
 
   const model::Job& job_;

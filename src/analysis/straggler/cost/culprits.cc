@@ -57,8 +57,10 @@ class Trial {
     while (!suspects.empty()) {
       std::vector<Culprit> named = judge(suspects);
       const auto together = static_cast<size_t>(std::count(together_.begin(), together_.end(), true));
-      if (named.size() == suspects.size() && (named.size() + together) * 2 <= costs_.compared_ranks)
+      if (named.size() == suspects.size() && (named.size() + together) * 2 <= costs_.compared_ranks) {
+        doubt(named);
         return named;
+      }
       let_go(named, &suspects);
     }
     return {};
@@ -120,9 +122,7 @@ class Trial {
     const RankCost &rank = costs_.ranks[row], &before = costs_.ranks[other];
     if (costs_.timed) return false;
     const bool compares = rank.clock == before.clock;
-    if (!compares &&
-        std::find(rank.partners.begin(), rank.partners.end(), before.process) == rank.partners.end())
-      return false;
+    if (!compares && !exchange(rank, before)) return false;
     double all = 0, after = 0;
     for (size_t step = costs_.first; step < steps(); ++step) {
       const double cost = static_cast<double>(rank.by_step[step]);
@@ -132,6 +132,22 @@ class Trial {
         after += cost;
     }
     return after >= kFollowing * all;
+  }
+
+  static bool exchange(const RankCost& rank, const RankCost& other) {
+    return std::find(rank.partners.begin(), rank.partners.end(), other.process) != rank.partners.end();
+  }
+
+  void doubt(std::vector<Culprit>& named) const {
+    if (costs_.timed) return;
+    for (Culprit& one : named) {
+      for (const Culprit& other : named) {
+        const RankCost &rank = costs_.ranks[one.row], &partner = costs_.ranks[other.row];
+        if (rank.clock != partner.clock && (exchange(rank, partner) || exchange(partner, rank)) &&
+            are_late_together(one, other))
+          one.either = std::max(one.either.value_or(0), other.row);
+      }
+    }
   }
 
   // The two largest losses of each step among those who are no suspects.

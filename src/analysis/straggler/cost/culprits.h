@@ -2,6 +2,7 @@
 // Who is to blame for what the run lost to late arrivals: one rank, few, or nobody for certain.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "analysis/straggler/cost/delay_cost.h"
@@ -19,6 +20,9 @@ struct Culprit {
   bool is_apart = false;   // the one is more than the other, of the same steps, beyond doubt
   double per_step_ns = 0;  // median of the late steps
   double total_ns = 0;     // of the pattern's steps, whoever else was late
+  // Another of them that is late together with it and exchanges messages with it, on a clock that does not
+  // compare: either may only have waited for the other. A position in DelayCost::ranks.
+  std::optional<size_t> either;
 };
 
 // The costliest first. Not more than half of the ranks: of two that are late by turns neither stands out.

@@ -250,6 +250,30 @@ TEST(Culprits, OnClocksThatDoNotComparePartnersMayHaveWaited) {
   EXPECT_EQ(with_partner(4), (Ranks{3, 5}));
 }
 
+// Two that cost alike, now the one a little more and now the other.
+TEST(Culprits, OnClocksThatDoNotCompareEitherOfTwoPartnersMayHaveWaited) {
+  const auto either = [](size_t clock, uint32_t partner, bool timed) {
+    DelayCost costs = costs_of(
+        8, kSteps,
+        [](size_t rank, size_t step) {
+          return rank == 3 || rank == 5 ? (step % 2 == rank % 4 / 2 ? 8.0 : 7.9) : 0;
+        },
+        timed);
+    costs.steps_by_clock.push_back(costs.steps);
+    costs.ranks[5].clock = clock;
+    costs.ranks[5].partners = {1, partner};
+    std::vector<std::optional<size_t>> out;
+    for (const Culprit& culprit : culprits(costs)) out.push_back(culprit.either);
+    return out;
+  };
+  using Either = std::vector<std::optional<size_t>>;
+  const Either nobody(2);
+  EXPECT_EQ(either(1, 3, false), (Either{5, 3}));
+  EXPECT_EQ(either(1, 4, false), nobody) << "no partners";
+  EXPECT_EQ(either(0, 3, false), nobody) << "one clock";
+  EXPECT_EQ(either(1, 3, true), nobody) << "GPU times tell who waited";
+}
+
 TEST(Culprits, KnowWhatTheyCost) {
   const std::vector<Culprit> found = culprits(costs_of(8, kSteps, [](size_t rank, size_t step) {
     return rank == 3 && step >= 50 ? 5.0 : rank == 4 && step % 10 == 0 ? 0.5 : 0;

@@ -3,7 +3,8 @@
 // step: of each kind of operation the distance that most of its neighbors lie apart. Of these lengths the
 // shortest wins whose copies, found by walking along the sequence and skipping what does not belong, hold
 // nearly all operations. An exact period, of three repetitions or more, need not be the step: it is when its
-// parts take different times.
+// parts take different times. One operation over and over, as a step's buckets are, is none of its own while
+// there are others.
 #include "analysis/straggler/lateness/units.h"
 
 #include <algorithm>
@@ -16,8 +17,9 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr size_t kLeastCopies = 4;
-constexpr double kUsualGap = 0.75;  // of the distances between an operation and the next like it
-constexpr double kCovered = 0.9;    // of the operations, by the copies of a step
+constexpr double kUsualGap =
+    0.75;  // of the distances between an operation and the next like it, or of what they add up to
+constexpr double kCovered = 0.9;  // of the operations, by the copies of a step
 constexpr double kAlike =
     1.5;  // times that the slow ones among the parts of a period may take of the fast ones'
 
@@ -36,8 +38,13 @@ std::vector<size_t> usual_gaps(const std::vector<uint32_t>& sequence) {
   std::set<size_t> lengths;
   for (const auto& [what, item] : items) {
     if (item.seen < kLeastCopies) continue;
+    size_t apart = 0;  // the first of them and the last
+    for (const auto& [gap, count] : item.gaps) apart += gap * count;
     for (const auto& [gap, count] : item.gaps) {
-      if (static_cast<double>(count) >= kUsualGap * static_cast<double>(item.seen - 1)) lengths.insert(gap);
+      // Short steps, as of an evaluation, may be many and still hold few operations.
+      if (static_cast<double>(count) >= kUsualGap * static_cast<double>(item.seen - 1) ||
+          static_cast<double>(gap * count) >= kUsualGap * static_cast<double>(apart))
+        lengths.insert(gap);
     }
   }
   return {lengths.begin(), lengths.end()};
@@ -109,7 +116,7 @@ Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
     Units units = walk(sequence, length);
     if (units.length != 0 && (exact.length <= length || are_alike(units, exact, time_ns))) return units;
   }
-  return exact.length == 0 ? Units{} : whole(exact);
+  return exact.length == 0 || (exact.length == 1 && !is_all) ? Units{} : whole(exact);
 }
 
 }  // namespace lockstep::analysis::straggler

@@ -60,6 +60,30 @@ TEST(Units, AreTheExactPeriodWhereNothingElseRepeats) {
   EXPECT_EQ(units_of({}).length, 0u);
 }
 
+// A flag, buckets, a scalar; an evaluation has none of the buckets. Three of ten steps are of one.
+TEST(Units, AreStepsThoughManyAreShort) {
+  std::vector<uint32_t> sequence;
+  for (int step = 0; step < 20; ++step) {
+    sequence.push_back(3);
+    if (step % 10 < 7) sequence.insert(sequence.end(), 118, 1);
+    sequence.push_back(2);
+  }
+  const Units units = units_of(sequence);
+  EXPECT_EQ(units.length, 120u);
+  EXPECT_EQ(units.begins.size(), 14u);
+}
+
+TEST(Units, AreNotOneOperationOverAndOverWhereThereAreOthers) {
+  std::vector<uint32_t> sequence;
+  for (uint32_t other = 10; other < 40; ++other) {
+    sequence.insert(sequence.end(), other, 1);
+    sequence.push_back(other);
+  }
+  EXPECT_EQ(find_period(sequence).length, 1u);
+  EXPECT_EQ(units_of(sequence).length, 0u);
+  EXPECT_EQ(units_of(std::vector<uint32_t>(100, 1)).length, 1u) << "nothing else is there";
+}
+
 // Nearly all: nine of ten operations.
 TEST(Units, CoverNearlyAllOperations) {
   const auto with_others = [](size_t others) {
