@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bit for each buffer instead of a list of free ones: taking one is a compare-and-swap of a word, to which
+// it does no harm if a buffer was taken and given back in between (ABA).
 #include "capture/cuda/buffers.h"
 
 #include <sys/mman.h>
