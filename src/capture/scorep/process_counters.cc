@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files of this process by its own descriptors, which the capture libraries keep open: no name has
+// Finds the files of this process by its open descriptors, which the capture libraries keep open: no name has
 // to be agreed on. A look that took long is followed by a pause ten times as long.
 #include "capture/scorep/process_counters.h"
 
@@ -66,6 +66,7 @@ void ProcessCounters::add_file(const char* path) {
     if (strcmp(files_[i].path, path) == 0) return;
   }
   if (files_size_ == kMostFiles || strlen(path) >= sizeof(files_[0].path)) return;
+  // Kept also if it is not ours, so that it is not opened again with every search.
   Known& known = files_[files_size_++];
   strcpy(known.path, path);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -74,6 +75,7 @@ void ProcessCounters::add_file(const char* path) {
     if (file >= 0) ::close(file);
     return;
   }
+  // In memory of malloc(): operator new would need the C++ run time.
   new (counters) FileCounters();
   if (counters->open(file)) {
     known.counters = counters;
