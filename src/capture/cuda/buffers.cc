@@ -38,6 +38,7 @@ bool BufferPool::owns(const uint8_t* buffer) const {
 
 void BufferPool::give_back(uint8_t* buffer) {
   const auto slot = static_cast<size_t>(buffer - memory_) / kBufferBytes;
+  // Before the bit is cleared: afterwards another thread may be filling it.
   if (slot >= kKept) madvise(buffer, kBufferBytes, MADV_DONTNEED);
   taken_[slot / 64].fetch_and(~(uint64_t{1} << slot % 64), std::memory_order_release);
 }

@@ -89,6 +89,7 @@ uint64_t CuptiClock::ticks(uint64_t ns) {
       return on_line(late, alone ? nullptr : &reading(back - 1), ns);
     }
     const Reading& early = reading(back + 1);
+    // A clock that was set back in between makes a pair that no line joins.
     if (ns >= early.ns && late.ns > early.ns) return on_line(late, &early, ns);
   }
   return 0;

@@ -108,6 +108,7 @@ uint64_t open_range(ThreadLog* log, Domain domain, RangeName name, format::Range
   record->range = kind;
   record->reserved0 = 0;
   record->reserved1 = 0;
+  // Last: what naming costs is not in the range.
   record->head.start = read_ticks();
   return log->publish(record, format::Kind::kRange, 0, 0);
 }

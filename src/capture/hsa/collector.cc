@@ -85,6 +85,7 @@ uint64_t look(uint64_t* open) {
   define_used_kernels();
   const uint64_t collected = collect_all(ThreadLog::get(), open);
   const int64_t now = clock_ns(CLOCK_MONOTONIC);
+  // A clock is placed by the stamp of a kernel: where none ended there is nothing to place.
   if (collected != 0 && (g_clock_ns == 0 || now - g_clock_ns >= kClockEvery)) place_clocks();
   if (now - g_counters_ns >= kCountersEvery) write_counters();
   return collected;

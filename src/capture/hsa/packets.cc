@@ -90,7 +90,8 @@ bool has_free_signal(TracedQueue& queue, ThreadLog* log) {
   return queue.capacity != 0 && collect(queue, log, kAtOnce) != 0 && is_free();
 }
 
-// Packets that may be in a queue.
+// Packets that may be in a queue. At most: what lies behind the newest kernel that is known to have ended may
+// have ended, too.
 uint64_t depth(const TracedQueue& queue, uint64_t before) {
   return queue.given + before + 1 - queue.finished.load(std::memory_order_acquire);
 }

@@ -202,6 +202,7 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
            kErrorOutOfResources);
     return kSuccess;
   }
+  // Otherwise the GPU writes no stamps into signals.
   g_runtime.set_profiler_enabled(*queue, 1);
   count(kCount_queues);
   define(*queue, number, traced->number, format::QueueState::kTraced, kSuccess);

@@ -48,6 +48,7 @@ bool FileCounters::read(uint64_t offset, void* out, size_t size) const {
 
 // What is in the segment is newer; a chunk that leaves it while it is read is in the file by then.
 size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
+  // An error counts as an end: the next look asks again.
   const auto read_file = [&](int file, uint64_t at) {
     const ssize_t got = pread(file, out, size, static_cast<off_t>(at));
     return got < 0 ? 0 : static_cast<size_t>(got);
@@ -105,6 +106,7 @@ void FileCounters::read_table() {
 
 bool FileCounters::open(int file) {
   file_ = file;
+  // A child inherits the descriptors of its parent: the pid says whose file it is.
   const bool is_ours = read(0, &header_, sizeof(header_)) &&
                        memcmp(header_.magic, format::kMagic, sizeof(format::kMagic)) == 0 &&
                        header_.major == format::kMajor && header_.chunk_bytes == format::kChunkBytes &&
@@ -275,6 +277,7 @@ void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
 }
 
 uint64_t FileCounters::bytes_of(uint16_t log, uint16_t shape, uint64_t count) const {
+  // An element of a type that is not known counts as one byte, as in the tools.
   const uint8_t known = shape < logs_[log].shapes_size ? logs_[log].element_bytes[shape] : uint8_t{0};
   return count * (known == 0 ? 1 : known);
 }

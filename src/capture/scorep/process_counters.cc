@@ -53,6 +53,7 @@ void ProcessCounters::find_files() {
   if (folder == nullptr) return;
   for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
     char path[2048];
+    // The name of a deleted file ends otherwise: it is not found, and could not be opened.
     const ssize_t length = readlinkat(dirfd(folder), entry->d_name, path, sizeof(path) - 1);
     if (length < static_cast<ssize_t>(sizeof(kEnding)) || path[0] != '/') continue;
     path[length] = 0;
