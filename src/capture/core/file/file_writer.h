@@ -35,6 +35,7 @@ class FileWriter {
   struct Newest {  // number of the newest chunk of each list of a log
     uint32_t defs, records;
   };
+  // What the writer knows of a place, by its index in the segment.
   struct Place {
     uint64_t sum;      // of what the file has
     uint32_t entry;    // whose sum it is: the table's
