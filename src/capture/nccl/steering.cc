@@ -200,6 +200,7 @@ Choice advance(const OperationSeen& operation, Load load, Store store) {
 bool finish(ThreadLog* log, const OperationSeen& operation, bool chosen, bool watched) {
   store_masks_if_free(operation.launching ? Place::kLaunch : Place::kElsewhere, log);
   if (chosen && !watched && g_sampling.load(memory_order_relaxed) && log != nullptr)
+    // NCCL had read the mask before it asked for this operation: its deep events are missing.
     log->lose(kLoss_sample_missed);
   return chosen;
 }
@@ -253,6 +254,7 @@ uint32_t word_of(const Recording& recording) {
   return recording.selects() ? kSelects : 0;
 }
 
+// With `make`, g_recording_lock is held: two threads would make a page each.
 CommCount* place_of(uint32_t comm, bool make) {
   if (comm >= kCommPages * kCommsPerPage) return nullptr;
   std::atomic<CommCount*>& page = g_steering.pages[comm / kCommsPerPage];
@@ -272,7 +274,8 @@ uint32_t set_allowed(CommCount* comm) {
   return lives && allowed;
 }
 
-// Which communicators are wanted; g_recording_lock is held.
+// Which communicators are wanted; g_recording_lock is held. A walk over all that were ever made: modes change
+// seldom, and events of v1 to v3 identify a communicator once.
 void allow_comms() {
   uint32_t allowed = 0;
   for (std::atomic<CommCount*>& page : g_steering.pages) {
@@ -369,6 +372,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
   for (uint32_t i = kMasks; i-- > 0;) {
     if (g_masks[i].word.load(memory_order_relaxed) == nullptr && place == kMasks) place = i;
   }
+  // Communicators of one NCCL share its word, and so its place.
   for (uint32_t i = 0; i < kMasks; ++i) {
     if (g_masks[i].word.load(memory_order_relaxed) == mask) place = i;
   }
@@ -377,6 +381,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
     g_masks[place].word.store(mask, memory_order_relaxed);
     ++g_masks[place].comms;
   }
+  // Also without a place: such a copy of NCCL keeps the mask that it begins with.
   __atomic_store_n(mask, bits_for(g_stored.load(memory_order_relaxed), api), __ATOMIC_RELAXED);
   give_masks();
 
@@ -386,6 +391,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
   count->comm_id.store(info.comm_id, memory_order_relaxed);
   count->mask.store(static_cast<uint8_t>(place < kMasks ? place + 1 : 0), memory_order_relaxed);
   if (info.ranks > 0) {
+    // Before the pairs: who sees those sees how many there are.
     count->ranks = static_cast<uint32_t>(info.ranks);
     count->pairs.store(
         static_cast<PairCount*>(reserve_zeros(2 * sizeof(PairCount) * static_cast<size_t>(info.ranks))),

@@ -14,7 +14,7 @@
 // work, also in another process (PXN) and with every replay of a graph. Files hold handles without it.
 //
 // Threads: the event path reads one word, and where that is not 0 calls the functions of this page, which may
-// use atomic read-modify-writes but never wait. record() and settle() belong to the keeper.
+// use atomic read-modify-writes but never wait. record() and apply_pending() belong to the keeper.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -98,7 +98,8 @@ inline uint32_t count_pair(PairCount* pair) {
 }
 
 [[gnu::cold, gnu::noinline]] void record_new_p2p_thread(uintptr_t log);
-// NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; see settle().
+// NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; steering.cc says
+// why.
 inline void record_p2p_thread(const ThreadLog* log) {
   const uintptr_t owner = g_steering.p2p_owner.load(std::memory_order_relaxed);
   if (__builtin_expect(owner != reinterpret_cast<uintptr_t>(log) && owner != kSeveral, 0))

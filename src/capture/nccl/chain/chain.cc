@@ -36,6 +36,7 @@ namespace {
 
 using std::memory_order_acquire, std::memory_order_relaxed, std::memory_order_release;
 
+// What a message lists may be newer than what is spoken here.
 constexpr int kNewestApi = 7, kNewestProbed = 12;
 constexpr uint32_t kCommsPerChainPage = 1024, kChainPages = 1024;
 // Communicators of ours count from the one end, those that only the other plugin knows from the other.
@@ -171,6 +172,7 @@ ChainedComm* comm_at(uint32_t index, bool make) {
   ChainedComm* comms = page.load(memory_order_acquire);
   if (comms == nullptr && make) {
     Locked locked(&g_lock);
+    // Once more: another thread may have made the page.
     comms = page.load(memory_order_acquire);
     if (comms == nullptr) {
       void* memory = mmap(nullptr, kCommsPerChainPage * sizeof(ChainedComm), PROT_READ | PROT_WRITE,
@@ -187,6 +189,7 @@ ChainedComm* comm_at(uint32_t index, bool make) {
 uint32_t chain_tag() {
   uint32_t tag = g_chain.tag.load(memory_order_relaxed);
   if (tag != 0) return tag;
+  // A time and an address of the stack differ from process to process.
   const auto now = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
   tag = static_cast<uint32_t>(((now ^ reinterpret_cast<uintptr_t>(&now)) * 0x9e3779b97f4a7c15) >> 32) |
         0x80000000u;
@@ -212,6 +215,7 @@ __attribute__((constructor)) void at_load() {
   if (asked == nullptr || strcasecmp(asked, "none") == 0) return;
   snprintf(g_wanted, sizeof g_wanted, "%s", asked);
   if (g_wanted[0] == 0) return;
+  // From here on NCCL finds the callbacks that chain. It cannot have looked yet: the loader runs this first.
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   chain<1>(&lockstep_profiler_v1);
   chain<2>(&lockstep_profiler_v2);

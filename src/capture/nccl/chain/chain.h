@@ -90,7 +90,7 @@ inline void follow(ChainedMask* mask, bool launching) {
   if (__builtin_expect((own | other) != mask->merged.load(std::memory_order_relaxed), 0))
     follow_slowly(mask, launching);
 }
-// The keeper's, in place of settle() of steering.h.
+// The keeper's, in place of apply_pending() of steering.h.
 void apply_pending_chain();
 
 // Takes a context of ours, or where that is none of a communicator of ours makes one. nullptr: no room.
