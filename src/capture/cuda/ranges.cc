@@ -83,10 +83,12 @@ bool is_recorded(Domain domain) { return domain <= g_domains.load(std::memory_or
 
 // Counts a range that is not recorded, for its domain.
 void lose_range(ThreadLog* log, Domain domain) {
+  // NCCL's own are left out by design: no loss.
   if (domain != kDomainOfNccl)
     log->lose(domain == kDomainBeyond ? kLoss_shape_table_full : kLoss_unknown_context);
 }
 
+// Names are numbers of a log, so each log asks once for each domain.
 uint32_t number_of(ThreadLog* log, Domain domain) {
   if (domain == 0) return 0;
   uint32_t* number = &stack_of(log)->domains[domain].name;

@@ -30,7 +30,8 @@ uint64_t property(const char* text, const char* name) {
   return 0;
 }
 
-// How many GPUs of the host have a smaller PCI address, whatever of them this process sees; -1 unknown.
+// How many GPUs of the host have a smaller PCI address, whatever of them this process sees; -1 unknown. All
+// nodes are read anew for each GPU: some hundred small files in all.
 int32_t place_on_host(uint64_t domain, uint64_t bdf) {
   DIR* folder = opendir(kTopology);
   if (folder == nullptr) return -1;

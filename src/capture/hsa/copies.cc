@@ -138,11 +138,13 @@ bool begin_copies() {
     g_copies[g_count].is_taken = false;
     ++g_count;
   }
+  // Without the second the runtime stamps no copies.
   return g_count > 0 && g_runtime.async_copy_enable(true) == kSuccess;
 }
 
 void end_copies() {
   for (uint32_t i = 0; i < g_count; ++i) {
+    // The signal of a copy on its way stays with the runtime.
     if (!g_copies[i].is_taken.exchange(true)) g_runtime.signal_destroy(g_copies[i].ours);
   }
   g_count = 0;

@@ -197,6 +197,7 @@ bool FileCounters::add_chunk(uint32_t index) {
   const bool is_ring = header_.retention == format::Retention::kRing;
   const bool is_wanted = header.purpose == Purpose::kDefs || header.purpose == Purpose::kHistogram ||
                          (header.purpose == Purpose::kRecords && !is_ring);
+  // Without memory the chunk is passed over, and its events are not counted.
   if (is_wanted && header.log <= format::kMaxLogs && make_room(chunks_, chunks_size_, chunks_room_))
     chunks_[chunks_size_++] = {index, header.chunk_no, format::kChunkHeaderUnits, header.log, header.purpose};
   return true;
@@ -331,6 +332,7 @@ void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head)
 }
 
 void FileCounters::stop(uint64_t handle) {
+  // Bounded: an event that is read after its stop was pushed out counts as open from then on.
   stops_[next_stop_++ % kMostStops] = handle;
   for (uint32_t i = 0; i < open_size_; ++i) {
     if (open_[i].handle == handle) open_[i--] = open_[--open_size_];

@@ -2,8 +2,7 @@
 // Puts what a segment holds into the process file, behind the threads that write it (docs/decisions/0015).
 //
 // The writer thread calls `write`, which may wait as long as storage likes; at exit, whoever closes may call
-// it where there is no such thread. One caller at a time. `trouble` and `stuck_since_ns` are for threads that
-// find no place.
+// it where there is no such thread. One caller at a time. `trouble` is for threads that find no place.
 #pragma once
 #include <atomic>
 #include <cstdint>
