@@ -51,6 +51,7 @@ extern "C" {
 // by the guards that the page names. The layout is frozen there, so both are the same.
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
+// Whoever holds a struct last calls its release(), once; one whose release is NULL is empty.
 #define ARROW_FLAG_DICTIONARY_ORDERED 1
 #define ARROW_FLAG_NULLABLE 2
 #define ARROW_FLAG_MAP_KEYS_SORTED 4

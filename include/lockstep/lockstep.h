@@ -81,6 +81,7 @@ typedef struct lockstep_group_info {
   // What the group is for, as PyTorch's group description; empty: none; NULL: none, or in the name.
   const char* description;
 } lockstep_group_info;
+// Nothing said but the size: start from it, so that members of later versions are unsaid, too.
 #define LOCKSTEP_GROUP_INFO_INIT \
   { sizeof(lockstep_group_info), -1, NULL, NULL, 0, -1, -1, 0, NULL }
 

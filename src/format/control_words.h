@@ -39,6 +39,7 @@ struct ControlRequest {
   uint64_t text[kControlTextBytes / 8];
   uint64_t check;  // control_check() of all before and the request's number
 };
+// On disk, and words of a request may be newer than others: the check alone says that they belong together.
 static_assert(sizeof(ControlRequest) == 216 && offsetof(ControlRequest, check) % 8 == 0);
 
 // What is in force. The process alone writes it; `taken` is stored last, so a tool that waits for its number

@@ -224,6 +224,7 @@ struct GpuClockDef {
   uint32_t reserved0;
   uint64_t reserved1;
 };
+// Room for counters to come; 0 in files of writers that did not have them.
 inline constexpr uint32_t kMostHsaCounters = 32;
 // What the HSA library counted until `head.ticks`, since minor 7. It is written again and again; the newest
 // counts. A counter that the writer did not have yet is 0.
@@ -238,6 +239,7 @@ struct NameDef {
   char name[16];  // and on: a kernel's mangled, as the driver gives it; at most so many bytes with its NUL:
 };
 inline constexpr uint32_t kMaxKernelNameBytes = 1024, kMaxRangeNameBytes = 256;
+// As this version writes them. A newer one may add at the end: readers go by `units` of the head.
 #define LOCKSTEP_DEF_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
 LOCKSTEP_DEF_SIZE(CommDef, 144);

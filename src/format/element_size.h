@@ -17,6 +17,7 @@ struct TypeName {
   char text[kMost + 1] = {};
   char* at = text;
 
+  // `at` points into `text`, so a copy needs its own.
   TypeName(const TypeName& other) : at(text + (other.at - other.text)) {
     memcpy(text, other.text, sizeof text);
   }

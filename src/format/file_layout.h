@@ -55,6 +55,7 @@ enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAa
 enum class GpuClock : uint8_t { kUnknown = 0, kNvidiaNs = 1, kAmdTicks = 2 };
 // How much is captured (docs/glossary.md); kSample is deep for some operations only.
 enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3, kSample = 4 };
+// As LOCKSTEP_MODE spells it, without the numbers of a sample; "unknown" for one of a newer version.
 constexpr const char* mode_name(Mode mode) {
   switch (mode) {
     case Mode::kOff:
@@ -97,8 +98,8 @@ enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted
   kOpen = 1,      // capturing, or the process ended without closing
-  kClosed = 2,    // closed in order; the tail was trimmed
-  kDiskFull = 3,  // capture stopped for want of space; what is here is whole
+  kClosed = 2,    // closed in order: all that was recorded is here
+  kDiskFull = 3,  // the last write found no room; what is here is whole
   kSizeCap = 4,   // capture stopped at the size cap
 };
 // What a chunk holds; the head of this page says whose each kind is.
@@ -166,7 +167,7 @@ struct FileHeader {
   uint32_t control;            // number of the request that a tool has stored; 0 = nothing asked
   uint64_t heartbeat_ticks;  // host clock, refreshed about once a second by the keeper thread, and at the end
   uint32_t chunks_claimed;   // chunks handed out so far (all chunks below it may be read)
-  uint32_t chunks_ready;     // chunks that exist on disk
+  uint32_t chunks_ready;     // in a file as chunks_claimed; in memory also places that are prepared
   int64_t heartbeat_monotonic_ns;  // the same instant, for a reader on this host (since minor 1)
   int64_t heartbeat_realtime_ns;   // and for one on another
   uint32_t seal;                   // checksum of what is written once (since minor 4); 0 none
@@ -187,8 +188,8 @@ static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);
 static_assert(offsetof(FileHeader, major) == 8 && offsetof(FileHeader, header_bytes) == 12);
 
-// Checksums of a chunk (since minor 4), made from a copy: format/seal.h says of what, and what they prove.
-// `units` is stored last and zeroed first, so one that was being written counts as none.
+// Checksums of a chunk (since minor 4), made from a copy: format/seal.h says of what, and what they prove. A
+// chunk in memory has none: its thread fills it in without one.
 struct ChunkSeal {
   uint32_t chunk_no;             // of the contents that it is of
   uint16_t units;                // it covers the entries before this unit; 0: no seal
@@ -219,6 +220,7 @@ struct ChunkHeader {
 };
 static_assert(sizeof(ChunkHeader) == 64);
 inline constexpr uint32_t kChunkHeaderUnits = sizeof(ChunkHeader) / kUnitBytes;
+// A reader that goes by units ends there, whatever the chunk holds.
 inline constexpr uint32_t kLastUnit = kUnitsPerChunk - 1;  // kept free: it terminates a full chunk
 
 // A handle as given to the host: which event, in which log, at which position. Never reused, never a pointer.
@@ -228,7 +230,7 @@ inline constexpr uint32_t kLastUnit = kUnitsPerChunk - 1;  // kept free: it term
 inline constexpr int kHandlePositionBits = 44;
 inline constexpr int kHandleLogBits = 15;
 // Nothing is checked: a handle comes back from the host, stale, foreign or random, and whoever takes one
-// apart checks kind, log and position before use.
+// apart checks kind, log and position before use. No event has the handle 0: kinds and logs count from 1.
 constexpr uint64_t make_handle(uint32_t kind, uint32_t log, uint64_t position) {
   return uint64_t{kind} << (kHandlePositionBits + kHandleLogBits) | uint64_t{log} << kHandlePositionBits |
          position;
@@ -245,6 +247,7 @@ constexpr uint64_t handle_position(uint64_t h) { return h & ((uint64_t{1} << kHa
 // that came from another process (PXN) is told from our own without touching memory.
 //   63               32 31           0
 //   | process_tag       | 1 + comm   |
+// Never 0: NCCL calls no finalize for a context that is NULL.
 constexpr uint64_t make_context(uint32_t process_tag, uint32_t comm) {
   return uint64_t{process_tag} << 32 | (comm + 1);
 }

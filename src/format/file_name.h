@@ -18,6 +18,7 @@ inline FileName split_file_name(std::string_view name) {
   constexpr size_t kNone = std::string_view::npos;
   if (!name.ends_with(kEnding)) return {};
   name.remove_suffix(kEnding.size());
+  // The source is the last part with a letter; a number behind it tells files of one process apart.
   const size_t letter = name.find_last_not_of(".0123456789");
   const size_t source = letter == kNone ? kNone : name.rfind('.', letter);
   const size_t start = source == kNone || source == 0 ? kNone : name.rfind('.', source - 1);

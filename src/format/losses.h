@@ -20,7 +20,7 @@ inline uint64_t* loss_counter(FileHeader* header, Loss kind) {
 }
 
 // Events that are not in the file because there was no room for them. The others concern single fields, or
-// are the way of ring retention.
+// are the way of ring retention. The live reader and the Score-P plugin add them up as `dropped`.
 inline constexpr Loss kDropped[] = {kLoss_no_chunk, kLoss_disk_full,    kLoss_size_cap,
                                     kLoss_no_log,   kLoss_storage_slow, kLoss_file_lost};
 

@@ -43,7 +43,6 @@ inline constexpr uint16_t kNoShape = 0;  // shapes and streams count from 1
 inline constexpr uint16_t kShapeUnknown = 0xffff;
 
 // Flags of RecordHead. A bit means what its kind makes of it: some kinds use one bit for different things.
-// flags
 inline constexpr uint8_t kFlagGraphCaptured = 0x01;
 inline constexpr uint8_t kFlagForeign = 0x02;    // context or parent came from another process; by value
 inline constexpr uint8_t kFlagSend = 0x04;       // ProxyOp, ProxyStep: send side
@@ -411,6 +410,7 @@ struct GpuTimesRecord {
   uint32_t reserved0;
 };
 
+// On disk: a reader steps over records by these sizes, so none ever changes.
 #define LOCKSTEP_RECORD_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
 LOCKSTEP_RECORD_SIZE(GroupApiRecord, 32);
@@ -450,6 +450,7 @@ constexpr bool fits_short_coll(uint64_t send_buffer, uint64_t recv_buffer, uint6
                                uint32_t group_link) {
   return ((send_buffer | recv_buffer) >> 48 | seq >> 32 | (comm | group_link) >> 16) == 0;
 }
+// What the short form stands for. Its handles keep the kind kShortColl.
 constexpr CollRecord expand(const ShortCollRecord& r) {
   CollRecord coll{};
   coll.head = r.head;

@@ -39,6 +39,7 @@ inline bool is_secret(const char* name, size_t length) {
 // `words`, each with its NUL (the last may be cut), with such values as at most three stars. Returns how many
 // bytes are left, at most `size`. Any bytes will do.
 inline size_t redact_words(char* words, size_t size) {
+  // What is written is never longer than what was read, so it never reaches a word that is still to come.
   size_t out = 0;
   bool is_value = false;  // of the word before
   for (size_t at = 0; at < size;) {

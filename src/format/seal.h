@@ -4,10 +4,10 @@
 // filled in, as those have a checksum of their own. One checksum for each 4 KiB says what of a damaged chunk
 // is still good.
 //
-// It is made by whoever writes chunks without haste (capture's keeper thread, or a tool), from a copy of the
-// chunk, and belongs to the chunk number that it names: a recycled chunk has none. `units` is stored last and
-// zeroed first, so that a seal whose writer was killed halfway is none. What is late: format/late_fields.def.
-// No library is needed.
+// It is made by whoever writes chunks without haste (capture's writer thread, an adopter or a tool), in a
+// copy of the chunk that then goes into the file, and belongs to the chunk number that it names: in a ring a
+// place may hold another chunk by then. One that was half written does not fit and counts as damage. What is
+// late: format/late_fields.def. No library is needed.
 //
 // What a seal proves is damage, not forgery: whoever can write the file can make a seal. Everything here
 // reads a copy of kChunkBytes bytes and any content; nothing allocates or fails.
@@ -32,7 +32,8 @@ namespace seal_detail {
 struct Masks {
   uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
 };
-// Takes bytes out of the fixed part; `is_late` puts them into the late one.
+// Takes bytes out of the fixed part; `is_late` puts them into the late one. `offset` and `size` are bytes of
+// the record.
 constexpr void leave(Masks& masks, bool is_late, size_t offset, size_t size) {
   for (size_t byte = offset; byte < offset + size; ++byte) {
     const uint64_t mask = uint64_t{0xff} << byte % 8 * 8;
@@ -70,12 +71,14 @@ constexpr AllMasks all_masks() {
   for (uint8_t kind = 0; kind < 32; ++kind) all.of[kind] = masks_of(static_cast<Kind>(kind));
   return all;
 }
+// Made by the compiler, as capture seals in the job. A handle's kind has 5 bits, so there are 32.
 inline constexpr AllMasks kMasks = all_masks();
 
 }  // namespace seal_detail
 
 // The latest time in late fields of a record, in ticks; kSaturated in one of them: UINT64_MAX. 0 none.
-// `record` is whole.
+// `record` is whole. If it lies before FileHeader::sealed_ticks, late fields that do not fit their sum are
+// damaged.
 inline uint64_t latest_late_ticks(const unsigned char* record) {
   RecordHead head;
   std::memcpy(&head, record, sizeof head);

@@ -51,7 +51,7 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= kSegmentHeaderBytes);
 
-// Sizes and offsets in bytes; `places` is at most kMostPlaces, so that no sum overflows.
+// Sizes and offsets in bytes; `places` is at most kMostPlaces, so that no sum overflows. Rounded up to pages.
 constexpr uint64_t segment_table_bytes(uint32_t places) {
   return (uint64_t{places} * sizeof(uint32_t) + 4095) / 4096 * 4096;
 }

@@ -20,6 +20,7 @@ constexpr int32_t kMostMembers = 1 << 24;
 Group g_groups[kGroups];  // zero at load: memory only where it is used
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
+// Members that run different builds have to agree on the sum, so it never changes.
 class Fnv1a {
  public:
   void add(const void* bytes, size_t count) {
@@ -68,6 +69,7 @@ struct Members {
 // Equal on all members. Not 0, which means unknown.
 uint64_t comm_id_of(const char* name, const Members& members) {
   Fnv1a hash;
+  // With its NUL, which keeps the name apart from the numbers behind it.
   hash.add(name, strlen(name) + 1);
   hash.add(&members.count, sizeof members.count);
   hash.add(&members.start, sizeof members.start);
@@ -94,7 +96,8 @@ void add_ranks(Session& session, uint32_t comm, const Members& members) {
   munmap(memory, bytes);
 }
 
-// The slot of a key, or the free one where it belongs; kGroups when there is none.
+// The slot of a key, or the free one where it belongs; kGroups when there is none. Slots are never freed, so
+// a free one ends the search.
 uint32_t slot_of(uint64_t key) {
   for (uint32_t probe = 0; probe < kProbes; ++probe) {
     uint32_t slot = static_cast<uint32_t>(key + probe) % kGroups;
@@ -112,6 +115,7 @@ void publish(uint32_t slot, uint64_t key, uint32_t comm, uint32_t main, int32_t 
   group.comm = comm;
   group.rank = rank;
   __atomic_store_n(&group.main, main, __ATOMIC_RELAXED);
+  // Last: who finds the key without the lock finds the rest.
   __atomic_store_n(&group.key, key, __ATOMIC_RELEASE);
 }
 
@@ -162,6 +166,7 @@ uint32_t add_locked(uint32_t slot, uint64_t key, const Declared& declared) {
 
 uint32_t add_group(uint64_t key, const Declared& declared) {
   pthread_mutex_lock(&g_lock);
+  // Anew: another thread may have added it since the caller looked.
   uint32_t slot = slot_of(key);
   if (slot == kGroups)
     Session::get().lose(kLoss_meta_full);
@@ -203,6 +208,7 @@ const Steering kSteering = {[](const Recording& recording) {
 lockstep_group declare_group(const lockstep_group_info* info) {
   Session& session = Session::get();
   if (!session.open(format::Source::kApi, kSteering)) return 0;
+  // What callers of the first version pass: the description came later.
   constexpr size_t kOldest = offsetof(lockstep_group_info, description);
   if (info == nullptr || info->size < kOldest || info->count <= 0 || info->count > kMostMembers) {
     session.lose(kLoss_unknown_context);
@@ -217,6 +223,7 @@ lockstep_group declare_group(const lockstep_group_info* info) {
   const uint64_t key = key_of(comm_id, rank);
   uint32_t slot = slot_of(key);
   if (is_used(slot)) {
+    // A group that is known costs a hash of its members and no lock.
     slot = __atomic_load_n(&g_groups[slot].main, __ATOMIC_RELAXED);
   } else {
     const bool listed = info->ranks != nullptr;

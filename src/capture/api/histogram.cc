@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cells are in ns, so the rate of the ticks has to be known while the process runs. Until it can be measured,
+// durations are left out and not guessed: `timed` counts those that are in. An operation is as large as the
+// greater of what goes in and what comes out: of a gather or a scatter the other is one part.
 #include "capture/api/histogram.h"
 
 #include "capture/core/log/histogram_cell.h"

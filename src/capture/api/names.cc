@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Open addressing over slots of one cache line. A slot is filled once and never freed, so a reader compares
+// without a lock. The number of probes bounds what a call costs once the table is full.
 #include "capture/api/names.h"
 
 #include <cstdint>
@@ -42,6 +44,7 @@ const char* intern(const char* text, bool* full) {
       if (name.length == length && memcmp(name.text, text, length) == 0) return name.text;
       continue;
     }
+    // Not waited for: it may be the same text, which then gets a second copy.
     if (state == kFilling) continue;
     if (!__atomic_compare_exchange_n(&name.state, &state, kFilling, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))

@@ -47,6 +47,7 @@ bool is_p2p(const lockstep_op_info& info) {
 }
 
 uint64_t next_seq(Group* group, const lockstep_op_info& info) {
+  // Programs count from 1, files from 0. A 0 that the program insists on becomes 2^64 - 1.
   if (is_seq_known(info)) return static_cast<uint64_t>(info.seq) - 1;
   return group == nullptr
              ? 0
@@ -62,6 +63,8 @@ uint8_t flags_of(const lockstep_op_info& info) {
   return static_cast<uint8_t>(flags);
 }
 
+// Of a list that is too long the first numbers are kept and, in the last place, its last one: PyTorch prints
+// no more.
 void append_split(ThreadLog* log, lockstep_op op, uint64_t ticks, bool is_out, const int64_t* values,
                   uint32_t total) {
   if (values == nullptr || total == 0) return;
@@ -119,6 +122,7 @@ void store_gpu_times(ThreadLog* log, ApiOpRecord* record, const lockstep_gpu_tim
   record->gpu_start = times.start;
   record->gpu_end = times.end;
   record->gpu_clock = static_cast<uint16_t>(times.clock);
+  // Last: whoever sees the flag sees both times.
   __atomic_store_n(&record->head.flags, static_cast<uint8_t>(record->head.flags | format::kFlagGpuTimes),
                    __ATOMIC_RELEASE);
 }
@@ -142,6 +146,7 @@ void append_mark(const char* name, int64_t value, bool is_step) {
 lockstep_op begin(const lockstep_op_info* info) {
   ThreadLog* log = thread_log();
   if (log == nullptr) return 0;
+  // What callers of the first version pass: the splits came later.
   constexpr size_t kOldest = offsetof(lockstep_op_info, in_split);
   if (info == nullptr || info->size < kOldest) {
     log->lose(kLoss_unknown_type);
@@ -152,6 +157,7 @@ lockstep_op begin(const lockstep_op_info* info) {
   // Taken even if the record is lost: the numbers stay those of the other ranks.
   uint64_t seq = next_seq(group, *info);
   ShapeRef shape = shape_of(log, info->collective, info->dtype, info->algorithm, info->root);
+  // Numbered though not recorded: other ranks may go on recording, and recording may come back.
   if (is_off()) return 0;
   auto* record = log->reserve<ApiOpRecord>();
   if (record == nullptr) return 0;

@@ -32,6 +32,7 @@ void Bell::ring() {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&calls_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
+// The kernel compares the value once more under its own lock: a call since `calls()` returns at once.
 void Bell::nap(uint32_t seen, int64_t ns) {
   timespec timeout{ns / 1000000000, ns % 1000000000};
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&calls_), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bit for each buffer instead of a list of free ones: taking one is a compare-and-swap of a word, to which
+// it does no harm if a buffer was taken and given back in between (ABA).
 #include "capture/cuda/buffers.h"
 
 #include <sys/mman.h>
@@ -36,6 +38,7 @@ bool BufferPool::owns(const uint8_t* buffer) const {
 
 void BufferPool::give_back(uint8_t* buffer) {
   const auto slot = static_cast<size_t>(buffer - memory_) / kBufferBytes;
+  // Before the bit is cleared: afterwards another thread may be filling it.
   if (slot >= kKept) madvise(buffer, kBufferBytes, MADV_DONTNEED);
   taken_[slot / 64].fetch_and(~(uint64_t{1} << slot % 64), std::memory_order_release);
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Searched from the newest reading back, as most records are of the last second. The readings are bounded,
+// and so is what a look-up costs; a time before all of them lies on the oldest line. Of two readings a line
+// is made, whatever the unit of the clock: a profiler's need not count in ns. Only a clock with a single
+// reading is taken for one that does.
 #include "capture/cuda/cupti_clock.h"
 
 #include "capture/core/clock.h"
@@ -12,6 +16,7 @@ constexpr uint64_t kApartNs = 20000000;
 // A kernel may have run for long before its record is complete; times are read when records arrive.
 constexpr double kOldestNs = 3600e9, kNewestNs = 1e9;
 
+// Differences only become doubles: a time since 1970 in ns would be rounded to 256 ns.
 double difference(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
 
 }  // namespace
@@ -44,6 +49,7 @@ void CuptiClock::read() {
     }
   }
   Locked locked(&lock_);
+  // The clock is read without the lock, as it is a profiler's function.
   if (best.clock != clock_) return;  // changed meanwhile
   const bool first = count_ == 0 || reading(0).clock != clock_;
   const bool second = !first && (count_ == 1 || reading(1).clock != clock_);
@@ -72,6 +78,7 @@ uint64_t CuptiClock::ticks(uint64_t ns) {
   for (uint32_t back = 0; back < kept; ++back) {
     const Reading& late = reading(back);
     if (back == 0 || reading(back - 1).clock != late.clock) {
+      // By the newest reading of each clock: a time of another clock is mostly far from it.
       const double ahead = difference(ns, late.ns);
       possible = ahead <= kNewestNs && -ahead <= kOldestNs;
     }
@@ -82,6 +89,7 @@ uint64_t CuptiClock::ticks(uint64_t ns) {
       return on_line(late, alone ? nullptr : &reading(back - 1), ns);
     }
     const Reading& early = reading(back + 1);
+    // A clock that was set back in between makes a pair that no line joins.
     if (ns >= early.ns && late.ns > early.ns) return on_line(late, &early, ns);
   }
   return 0;

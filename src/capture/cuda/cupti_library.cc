@@ -43,6 +43,7 @@ bool find_loaded(const char* prefix, char (&path)[512]) {
   return true;
 }
 
+// Once, under g_lock: readers see the library whole behind `g_found`.
 bool bind(void* handle, const char* path, char* why, size_t bytes) {
   CuptiLibrary found{};
 #define FUNCTION(name, symbol, needed, parameters)                                    \
@@ -60,12 +61,14 @@ bool bind(void* handle, const char* path, char* why, size_t bytes) {
 }
 
 bool open(const char* path, char* why, size_t bytes) {
+  // Local: its functions must not come before those that a profiler of the program would find.
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   return handle != nullptr && bind(handle, path, why, bytes);
 }
 
 bool open_in(const char* folder, const char* rest, int major, char* why, size_t bytes) {
   char path[1024];
+  // The name with a version first: the plain one is a link for compilers, to whichever release is installed.
   const char* forms[] = {"%s/%slibcupti.so.%d", "%s/%slibcupti.so"};
   for (const char* form : forms) {
     if (snprintf(path, sizeof path, form, folder, rest, major) < static_cast<int>(sizeof path) &&
@@ -108,6 +111,7 @@ bool search(char* why, size_t bytes) {
 }  // namespace
 
 int driver_version() {
+  // None is loaded for the question: a process without a driver has no GPU to record.
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return 0;
   auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
@@ -122,6 +126,7 @@ const CuptiLibrary* loaded_cupti() {
   if (library != nullptr) return library;
   char path[512], why[256];
   pthread_mutex_lock(&g_lock);
+  // Asked again with each call until there is one: programs load it late, with their profiler.
   if (g_found.load(std::memory_order_relaxed) == nullptr && find_loaded("libcupti.so", path))
     open(path, why, sizeof why);
   library = g_found.load(std::memory_order_relaxed);

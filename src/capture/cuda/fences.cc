@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// CUPTI tells the number of a call only to a subscriber, and has one place for subscribers. So a fence is
+// found in the records by its thread and by the time between two readings around it. The call is
+// cuDriverGetVersion, which needs no context and does nothing on the GPU. While the newest fence may still be
+// missing, the profiler's buffers wait; a flush gives up on it.
 #include "capture/cuda/fences.h"
 
 #include <pthread.h>
@@ -17,8 +21,10 @@ uint32_t Fences::place(const CuptiLibrary& library, CuptiClock& clock, bool all_
   const uint32_t number = count_.fetch_add(1, std::memory_order_relaxed) + 1;
   const uint64_t bit = uint64_t{1} << number % kFences;
   Fence& fence = fences_[number % kFences];
+  // 0 hides the slot from learn() while it is filled in anew.
   fence.to.store(0, std::memory_order_release);
   fence.correlation.store(0, std::memory_order_relaxed);
+  // CUPTI's records have 32 bits for a thread: of pthread_self() the lower half.
   fence.thread.store(
       static_cast<uint32_t>(system_thread_ids ? static_cast<uint64_t>(syscall(SYS_gettid)) : pthread_self()),
       std::memory_order_relaxed);

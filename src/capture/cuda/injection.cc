@@ -92,6 +92,7 @@ void* run(void*) {
     }
     const bool ending = g_ending;
     pthread_mutex_unlock(&g_lock);
+    // The file is closed: nothing more can be written.
     if (!Session::get().running()) return nullptr;
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     const bool asked_for = g_are_asked_for.load(std::memory_order_relaxed);
@@ -99,10 +100,12 @@ void* run(void*) {
       last_try = now;
       try_to_begin();
     }
+    // CUPTI brings a buffer when it is full; what lies in a half-full one has to be asked for.
     if (active()) ending ? flush_at_exit() : flush_if_quiet();
     if (!ending) hand_over_if_due();
     if (!asked_for && active()) {
       end();
+      // Begins at once when the mode asks for GPU times again.
       last_try = 0;
     }
     if (ending) break;
@@ -126,6 +129,8 @@ void at_exit() {
   pthread_mutex_unlock(&g_lock);
 }
 
+// With a stack of the usual size, unlike the threads of own_thread.h: CUPTI and the callbacks of profilers
+// run on it.
 bool start_thread() {
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -149,6 +154,7 @@ bool start_thread() {
 bool is_preloaded() {
   void* program = dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD);  // and what was loaded with it
   if (program == nullptr) return false;
+  // In the loader's own order, in which the call of a profiler finds it.
   void* symbol = dlsym(program, "cuptiActivityRegisterCallbacks");
   dlclose(program);
   Dl_info ours{}, found{};

@@ -25,6 +25,7 @@ class Message {
 
  private:
   RangeName name_of(const nvtx::Attributes* attributes) {
+    // The program's compiler made it: no field is read that its own size does not cover.
     if (attributes == nullptr || attributes->bytes < sizeof *attributes) {
       if (ThreadLog* log = ThreadLog::get()) log->lose(kLoss_unknown_type);
       return {};
@@ -78,6 +79,7 @@ class Functions {
   explicit operator bool() const { return table_ != nullptr; }
   template <class Return, class... Arguments>
   void set(uint32_t number, Return (*function)(Arguments...)) const {
+    // Each library brings the NVTX that it was built with, and older ones have shorter tables.
     if (number < size_ && table_[number] != nullptr)
       *table_[number] = reinterpret_cast<nvtx::Function>(function);
   }

@@ -59,6 +59,7 @@ struct Stack {
     open_count = 0;
     for (InDomain& domain : domains) domain.level = domain.beyond = 0;
   }
+  // Domains are nested each for itself, so the innermost range of one need not lie on top.
   uint64_t take_innermost(Domain domain) {
     uint32_t at = open_count;
     while (at > 0 && open[at - 1].domain != domain) --at;
@@ -77,14 +78,17 @@ Stack* stack_of(const ThreadLog* log) {
   return stack;
 }
 
+// A domain is what the program passes: one that was not made here is refused before it indexes a table.
 bool is_recorded(Domain domain) { return domain <= g_domains.load(std::memory_order_acquire); }
 
 // Counts a range that is not recorded, for its domain.
 void lose_range(ThreadLog* log, Domain domain) {
+  // NCCL's own are left out by design: no loss.
   if (domain != kDomainOfNccl)
     log->lose(domain == kDomainBeyond ? kLoss_shape_table_full : kLoss_unknown_context);
 }
 
+// Names are numbers of a log, so each log asks once for each domain.
 uint32_t number_of(ThreadLog* log, Domain domain) {
   if (domain == 0) return 0;
   uint32_t* number = &stack_of(log)->domains[domain].name;
@@ -106,6 +110,7 @@ uint64_t open_range(ThreadLog* log, Domain domain, RangeName name, format::Range
   record->range = kind;
   record->reserved0 = 0;
   record->reserved1 = 0;
+  // Last: what naming costs is not in the range.
   record->head.start = read_ticks();
   return log->publish(record, format::Kind::kRange, 0, 0);
 }
@@ -143,7 +148,8 @@ RangeName range_name_of(const char* text) {
   const bool is_cut = bytes > kMostBytes;
   if (is_cut) {
     bytes = kMostBytes;
-    // Not inside a character: those that continue one begin with the bits 10.
+    // Not inside a character: those that continue one begin with the bits 10. At most three steps back: no
+    // character has more than four bytes, and the text may be no UTF-8.
     while (bytes > kMostBytes - 3 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
   }
   return {text, bytes, is_cut};
@@ -169,6 +175,7 @@ Domain make_domain(RangeName name) {
   if (name.is_cut) Session::get().lose(kLoss_clamped);
   Locked locked(&g_lock);
   const uint32_t count = g_domains.load(std::memory_order_relaxed);
+  // A walk over at most kMostDomains names: domains are made once, and the program keeps their number.
   for (uint32_t i = 0; i < count; ++i) {
     if (is_text(name, g_domain_names[i])) return i + 1;
   }
@@ -192,6 +199,7 @@ const char* register_range_text(RangeName name) {
   char* text = g_texts + g_text_bytes;
   memcpy(text, name.text, name.bytes);
   g_text_bytes += name.bytes + 1;
+  // Of two texts with one hash the first is found again; the other gets a new copy each time.
   if (known == nullptr) g_known_texts.add(hash, hash, text);
   return text;
 }
@@ -214,6 +222,7 @@ int push_range(Domain domain, RangeName name) {
     log->lose(kLoss_clamped);
     return level;
   }
+  // Unwanted ones are on the stack, too: their pops come, perhaps once ranges are wanted again.
   const bool wanted = g_are_wanted.load(std::memory_order_relaxed);
   const uint64_t range = wanted ? open_range(log, domain, name, format::RangeKind::kNested) : 0;
   stack->open[stack->open_count++] = {range, static_cast<uint32_t>(domain)};

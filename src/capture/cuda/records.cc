@@ -34,6 +34,7 @@ void publish(ThreadLog* log, Record* record, Kind kind, uint8_t flags, uint64_t 
     log->append_state(handle, format::kStateStop, end, 0, 0);
 }
 
+// Grids have up to 2^63 blocks; a count beyond 32 bits stays at the largest.
 uint32_t blocks_of(const cupti::Record& record) {
   using Field = cupti::Kernel;
   uint64_t blocks = 1;
@@ -50,6 +51,7 @@ void write_kernel(const cupti::Record& from, CuptiClock& clock, ThreadLog* log) 
   if (from.bytes() < Field::kLeast) return log->lose(kLoss_gpu_unknown);
   if (!times_of(from.get<uint64_t>(Field::kStart), from.get<uint64_t>(Field::kEnd), clock, log, &start, &end))
     return;
+  // The text is CUPTI's: it becomes a number while the buffer is here.
   const uint32_t name = log->kernel_name(from.get<const char*>(Field::kName));
   auto* record = log->reserve<format::KernelRecord>();
   if (record == nullptr) return;

@@ -30,7 +30,8 @@ uint64_t property(const char* text, const char* name) {
   return 0;
 }
 
-// How many GPUs of the host have a smaller PCI address, whatever of them this process sees; -1 unknown.
+// How many GPUs of the host have a smaller PCI address, whatever of them this process sees; -1 unknown. All
+// nodes are read anew for each GPU: some hundred small files in all.
 int32_t place_on_host(uint64_t domain, uint64_t bdf) {
   DIR* folder = opendir(kTopology);
   if (folder == nullptr) return -1;
@@ -41,6 +42,7 @@ int32_t place_on_host(uint64_t domain, uint64_t bdf) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
     snprintf(path, sizeof path, "%s/%s/properties", kTopology, entry->d_name);
     text[segment::read_small_file(path, text, sizeof text - 1)] = 0;
+    // Processors have nodes, too; they have no SIMD units.
     if (property(text, "simd_count") == 0) continue;
     const uint64_t there = property(text, "domain") << 32 | property(text, "location_id");
     is_there |= there == (domain << 32 | bdf);
@@ -71,6 +73,7 @@ void define(const Runtime& runtime, uint32_t number) {
   def.tick_hz = g_agents[number].tick_hz;
   def.node = info<uint32_t>(runtime, agent, agent_info::kDriverNode);
   def.place = place_on_host(domain, bdf);
+  // Of `bdf`, 8 bits are the bus, 5 the device and 3 the function.
   snprintf(def.pci, sizeof def.pci, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f,
            bdf & 7);
   text_info(runtime, agent, agent_info::kUuid, def.uuid);
@@ -86,6 +89,7 @@ Status add(Agent agent, void* data) {
     return kSuccess;
   GpuAgent& gpu = g_agents[g_count];
   gpu.agent = agent;
+  // Runtimes that do not know the question leave 0: place_clock() then measures.
   gpu.tick_hz = info<uint64_t>(runtime, agent, agent_info::kTickHz);
   gpu.last_stop = gpu.placed_ticks = 0;
   define(runtime, g_count++);
@@ -122,6 +126,7 @@ uint32_t agent_number(Agent agent) {
 
 void place_clock(const Runtime& runtime, uint32_t number) {
   GpuAgent& gpu = g_agents[number];
+  // The newest stamp only: far from it the runtime extrapolates, and its line steps.
   const uint64_t ticks = gpu.last_stop.load(std::memory_order_relaxed);
   if (ticks == 0 || ticks == gpu.placed_ticks) return;
   format::GpuClockDef def{};
@@ -145,6 +150,7 @@ void place_clock(const Runtime& runtime, uint32_t number) {
   }
   if (gpu.tick_hz == 0) {
     gpu.tick_hz = measured_hz(runtime, gpu.agent, ticks, def.system_hz);
+    // Again, now with the rate: of several definitions of a GPU the newest counts.
     define(runtime, number);
   }
   gpu.placed_ticks = ticks;

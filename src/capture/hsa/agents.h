@@ -9,6 +9,7 @@ namespace lockstep::capture::hsa {
 
 inline constexpr uint32_t kMostAgents = 64;
 
+// Written by OnLoad and the collector; `last_stop` by whoever collects, on any thread.
 struct GpuAgent {
   Agent agent;
   uint64_t tick_hz;                 // 0 unknown

@@ -52,6 +52,7 @@ void write_counters() {
   sum_counters(def.counts);
   def.counts[kCount_executables] = executables();
   g_counters_ns = clock_ns(CLOCK_MONOTONIC);
+  // The newest definition counts, so an idle process writes none.
   if (memcmp(def.counts, g_written, sizeof g_written) == 0) return;
   memcpy(g_written, def.counts, sizeof g_written);
   Session::get().add_definition(format::Def::kHsaCounters, 0, &def.head, sizeof def);
@@ -84,6 +85,7 @@ uint64_t look(uint64_t* open) {
   define_used_kernels();
   const uint64_t collected = collect_all(ThreadLog::get(), open);
   const int64_t now = clock_ns(CLOCK_MONOTONIC);
+  // A clock is placed by the stamp of a kernel: where none ended there is nothing to place.
   if (collected != 0 && (g_clock_ns == 0 || now - g_clock_ns >= kClockEvery)) place_clocks();
   if (now - g_counters_ns >= kCountersEvery) write_counters();
   return collected;
@@ -100,6 +102,7 @@ void* run(void*) {
         uint64_t open = 0;
         interval = look(&open) != 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
       } else {
+        // The runtime has ended; the thread stays, as a program may start the next one.
         interval = kLongestNap;
       }
     }
@@ -111,6 +114,7 @@ void* run(void*) {
 
 bool start_collector() {
   g_is_over = false;
+  // One thread for the life of the process, whatever number of runtimes it sees.
   if (g_is_started.exchange(true)) return true;
   return start_thread(run, nullptr) == 0;
 }
@@ -118,6 +122,7 @@ bool start_collector() {
 void drain() {
   if (g_is_over || !Session::get().running()) return;
   const int64_t until = clock_ns(CLOCK_MONOTONIC) + kLongestDrain;
+  // At exit nothing waits without a bound, not even for our own thread.
   if (!lock_until(&g_turn, until + kSecond)) return;
   uint64_t open = 0;
   for (look(&open); open != 0 && clock_ns(CLOCK_MONOTONIC) < until; look(&open)) nap(kMillisecond);

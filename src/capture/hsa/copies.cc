@@ -27,6 +27,7 @@ uint32_t g_count = 0;  // with a signal
 std::atomic<uint32_t> g_next{0};
 
 Copy* take() {
+  // In turn: the one that was taken longest ago is most likely free.
   const uint32_t first = g_next.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; i < g_count; ++i) {
     Copy& copy = g_copies[(first + i) % g_count];
@@ -77,10 +78,13 @@ bool on_end(int64_t, void* data) {
   Copy& copy = *static_cast<Copy*>(data);
   Times times{};
   const bool has_times = g_runtime.get_copy_time(copy.ours, &times) == kSuccess;
+  // The program first, as it may be waiting; our record can be late.
   pass_on(copy);
   if (copy.record != 0) record_times(copy, has_times, times);
+  // Ready for its next copy before anybody can take it.
   g_runtime.signal_store(copy.ours, 1);
   copy.is_taken.store(false, std::memory_order_release);
+  // The runtime then forgets the handler; the next copy brings its own.
   return false;
 }
 
@@ -103,6 +107,7 @@ Status submit(Agent to, Agent from, size_t bytes, Signal theirs, Submit&& submit
   Copy* copy = is_wanted ? take() : nullptr;
   if (copy == nullptr) return submit_with(theirs);
   copy->theirs = theirs;
+  // Before the runtime has it: the copy may have ended when the call returns.
   copy->record = record_copy(number_of(to), number_of(from), bytes);
   Status status = submit_with(copy->ours);
   if (status == kSuccess) {
@@ -118,6 +123,7 @@ Status submit(Agent to, Agent from, size_t bytes, Signal theirs, Submit&& submit
     }
     return kSuccess;
   }
+  // The runtime refused the copy: its record ends without times, or it would look as if it were on its way.
   if (copy->record != 0) record_times(*copy, false, {});
   copy->is_taken.store(false, std::memory_order_release);
   return status;
@@ -132,11 +138,13 @@ bool begin_copies() {
     g_copies[g_count].is_taken = false;
     ++g_count;
   }
+  // Without the second the runtime stamps no copies.
   return g_count > 0 && g_runtime.async_copy_enable(true) == kSuccess;
 }
 
 void end_copies() {
   for (uint32_t i = 0; i < g_count; ++i) {
+    // The signal of a copy on its way stays with the runtime.
     if (!g_copies[i].is_taken.exchange(true)) g_runtime.signal_destroy(g_copies[i].ours);
   }
   g_count = 0;

@@ -15,6 +15,7 @@ enum Counter : uint32_t {
 #undef COUNTER
 };
 
+// Numbers only grow. add() is for one writer at a time: two at once would lose counts.
 struct Counters {
   std::atomic<uint64_t> counts[format::kMostHsaCounters];
 

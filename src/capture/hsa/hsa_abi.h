@@ -12,6 +12,7 @@ namespace lockstep::capture::hsa {
 using Status = uint32_t;
 inline constexpr Status kSuccess = 0, kErrorOutOfResources = 0x1008;
 
+// Handles of the runtime. That of a signal is the address of a SignalMemory; the others are opaque.
 struct Agent {
   uint64_t handle;
 };
@@ -28,6 +29,7 @@ struct Symbol {
 struct TableVersion {
   uint32_t major, minor, step, reserved;
 };
+// What OnLoad is given. Later releases have more tables behind these two.
 struct RootTable {
   TableVersion version;
   void* core;
@@ -58,6 +60,7 @@ inline constexpr size_t kCountedAcquire = 624;
 inline constexpr uint32_t kTableOfCounted = 720;
 }  // namespace ext_slot
 
+// As the program sees its queue. `base`: the ring of packets, a power of two of them.
 struct Queue {
   uint32_t type, features;
   void* base;
@@ -116,6 +119,7 @@ static_assert(offsetof(SignalMemory, value) == 8 && offsetof(SignalMemory, start
               offsetof(SignalMemory, stop) == 40);
 inline SignalMemory* memory_of(Signal signal) { return reinterpret_cast<SignalMemory*>(signal.handle); }
 
+// Of a copy, in ticks of HSA's system clock.
 struct Times {
   uint64_t start, stop;
 };
@@ -132,10 +136,13 @@ namespace symbol_info {
 inline constexpr uint32_t kType = 0, kNameLength = 1, kName = 2, kKernelObject = 22;
 inline constexpr uint32_t kKernel = 1;
 }  // namespace symbol_info
+// Of signal_create: for GPUs alone, so no interrupt tells the host; ours are looked at.
 inline constexpr uint64_t kSignalGpuOnly = 1;
 inline constexpr uint32_t kConditionLess = 2;  // hsa_signal_condition_t: EQ 0, NE 1, LT 2, GTE 3
 
+// Functions of the tables, by the names that Runtime gives them. Each may be called from any thread.
 using ErrorCallback = void (*)(Status, Queue*, void*);
+// Of an intercept queue: the runtime calls the handler under a lock of the queue, and the handler the writer.
 using Writer = void (*)(const void* packets, uint64_t count);
 using PacketHandler = void (*)(const void* packets, uint64_t count, uint64_t first, void* data,
                                Writer writer);

@@ -48,6 +48,7 @@ void* map(size_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
+// Never more than half full (make_room), so each search ends.
 Slot* place_of(Slots* slots, uint64_t object) {
   const uint64_t hash = object * 0x9e3779b97f4a7c15;
   for (uint64_t at = hash >> 32;; ++at) {
@@ -71,6 +72,7 @@ bool make_room() {
   uint64_t living = 0;
   for (uint64_t i = 0; old != nullptr && i <= old->mask; ++i) living += old->slots[i].object > kForgotten;
   uint64_t count = kFirstSlots;
+  // Forgotten slots do not move along: where code comes and goes, the table need not grow.
   while (count < 4 * (living + 1)) count *= 2;
   auto* made = static_cast<Slots*>(map(sizeof(Slots) + count * sizeof(Slot)));
   if (made == nullptr) return false;
@@ -84,6 +86,7 @@ bool make_room() {
   return true;
 }
 
+// Never freed: a name is defined at its kernel's first dispatch, which may come at any time.
 const char* keep_name(const char* name) {
   const size_t bytes = strlen(name) + 1;
   if (g_piece_left < bytes) {
@@ -125,6 +128,7 @@ bool is_kernel(const Runtime& runtime, Symbol symbol, uint64_t* object) {
 // Ends in ".kd", which is no part of the kernel's name.
 void read_name(const Runtime& runtime, Symbol symbol, char (&name)[format::kMaxKernelNameBytes]) {
   static_assert(format::kMaxKernelNameBytes == 1024);
+  // Not on the stack, which is the program's.
   static char whole[64 << 10];  // under the lock
   uint32_t length = 0;
   name[0] = 0;
@@ -152,6 +156,7 @@ Status forget_symbol(Executable, Symbol symbol, void* data) {
   Slots* slots = g_slots.load(std::memory_order_relaxed);
   if (slots == nullptr || !is_kernel(*static_cast<const Runtime*>(data), symbol, &object)) return kSuccess;
   Slot* slot = place_of(slots, object);
+  // Not free again: a search for another address may lead over this slot.
   if (slot->object == object) slot->object.store(kForgotten, std::memory_order_release);
   return kSuccess;
 }
@@ -188,6 +193,7 @@ void define_used_kernels() {
   constexpr uint8_t kDefined = 2;
   const uint32_t uses = g_uses.load(std::memory_order_acquire);
   if (uses == g_defined_uses) return;
+  // Counted before the look: a kernel that is first used during it is found the next time.
   g_defined_uses = uses;
   Locked locked(&g_lock);
   for (uint32_t number = 1; number < g_next; ++number) {

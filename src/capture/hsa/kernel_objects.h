@@ -21,11 +21,13 @@ struct KernelObject {
 KernelObject find_kernel(uint64_t kernel_object);
 void use_kernel(uint32_t number);
 
+// Reads the names of its kernels, under a lock, on the thread that freezes it.
 void add_executable(const Runtime& runtime, Executable executable);
 // Before it is destroyed.
 void forget_executable(const Runtime& runtime, Executable executable);
 // Defines names of numbers that were used since the last time. One thread.
 void define_used_kernels();
+// Added so far, forgotten ones included.
 uint64_t executables();
 
 }  // namespace lockstep::capture::hsa

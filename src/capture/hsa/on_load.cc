@@ -48,6 +48,7 @@ void load(const RootTable* root) {
   char why[160];
   Runtime runtime{};
   if (!read_tables(root, &runtime, why, sizeof why)) return note(why);
+  // Read as the runtime's own, ours would call themselves for ever.
   if (runtime.queue_create == on_queue_create) return;  // the same tables again
   g_runtime = runtime;
   g_packet_settings.reads_arguments.store(!has_word(format::kHsaNoArguments), std::memory_order_relaxed);
@@ -64,6 +65,7 @@ void load(const RootTable* root) {
     ours.memory_async_copy = on_memory_async_copy;
     ours.copy_on_engine = on_copy_on_engine;
   }
+  // Before the tables are ours: from then on kernels come, and nobody else collects them.
   if (!start_collector()) return note("no thread can be started");
   replace(root, g_runtime, ours);
   snprintf(why, sizeof why, "kernels%s, HSA tables of %u and %u bytes", g_has_copies ? ", copies" : "",

@@ -37,6 +37,7 @@ class Batch {
 };
 
 uint64_t first_word(uint64_t arguments) {
+  // HSA demands arguments at multiples of 16 bytes: another value is not followed.
   constexpr uint64_t kAlignment = 16;
   if (arguments == 0 || arguments % kAlignment != 0) return 0;
   uint64_t word;
@@ -55,6 +56,7 @@ format::DispatchRecord* fill(TracedQueue& queue, ThreadLog* log, const Packet& p
   else
     queue.counters.add(kCount_unresolved);
   record->head.start = read_ticks();
+  // The first argument of RCCL's kernels is the communicator on the device; no more is read.
   record->arguments =
       kernel.rccl == Rccl::kWithComm && g_packet_settings.reads_arguments.load(std::memory_order_relaxed)
           ? first_word(packet.arguments)
@@ -83,11 +85,13 @@ bool has_free_signal(TracedQueue& queue, ThreadLog* log) {
     return queue.head_seen - queue.tail.load(std::memory_order_acquire) < queue.capacity;
   };
   if (__builtin_expect(is_free(), 1)) return true;
+  // Some are collected here instead of waiting for our thread; few, as a launch waits for it.
   constexpr uint64_t kAtOnce = 64;
   return queue.capacity != 0 && collect(queue, log, kAtOnce) != 0 && is_free();
 }
 
-// Packets that may be in a queue.
+// Packets that may be in a queue. At most: what lies behind the newest kernel that is known to have ended may
+// have ended, too.
 uint64_t depth(const TracedQueue& queue, uint64_t before) {
   return queue.given + before + 1 - queue.finished.load(std::memory_order_acquire);
 }
@@ -157,6 +161,7 @@ void on_packets(const void* packets, uint64_t count, uint64_t, void* data, Write
   queue.counters.add(kCount_calls);
   queue.counters.add(kCount_packets, count);
   const bool is_off = g_packet_settings.mode.load(std::memory_order_relaxed) == format::Mode::kOff;
+  // A batch that is larger than the queue would not fit into the staging: it passes as it is, and is counted.
   ThreadLog* log = is_off || count > queue.size ? nullptr : ThreadLog::get();
   const Batch batch(queue, packets, count);
   if (batch.is_wrapped(count)) queue.counters.add(kCount_wrapped);
@@ -187,6 +192,7 @@ void on_packets(const void* packets, uint64_t count, uint64_t, void* data, Write
 namespace {
 
 void record_times(TracedQueue& queue, ThreadLog* log, uint64_t dispatch, uint64_t start, uint64_t stop) {
+  // Both are cleared after each use, so 0 is a stamp that the GPU did not write.
   const auto problem = start == 0 || stop == 0 ? format::TimesProblem::kNotStamped
                        : stop <= start         ? format::TimesProblem::kDisordered
                                                : format::TimesProblem::kNone;
@@ -216,6 +222,7 @@ uint64_t collect(TracedQueue& queue, ThreadLog* log, uint64_t most) {
   const uint64_t head = queue.head.load(std::memory_order_acquire), begin = tail;
   for (; tail != head && tail - begin < most; ++tail) {
     const Signal signal = queue.signals[tail & queue.mask];
+    // In the order of the launches: what ended before an older kernel waits for that one.
     if (g_runtime.signal_load(signal) > 0) break;
     SignalMemory* memory = memory_of(signal);
     const Pending& pending = queue.pending[tail & queue.mask];
@@ -224,6 +231,7 @@ uint64_t collect(TracedQueue& queue, ThreadLog* log, uint64_t most) {
     memory->start = memory->stop = 0;
     g_runtime.signal_store(signal, 1);
   }
+  // Only now may the launching thread use these signals again: each stands at 1, without stamps.
   queue.tail.store(tail, std::memory_order_release);
   queue.is_collecting.store(false, std::memory_order_release);
   return tail - begin;

@@ -16,6 +16,7 @@
 
 namespace lockstep::capture::hsa {
 
+// What is on its way with one signal of the queue.
 struct Pending {
   uint64_t dispatch;  // handle; 0: one that only tells how far the queue has come
   uint64_t packet;    // n-th of those that the queue was given
@@ -45,6 +46,7 @@ struct TracedQueue {
   Counters counters;
 };
 
+// Written by OnLoad and, as the mode changes, by the keeper; read for each packet.
 struct PacketSettings {
   std::atomic<format::Mode> mode{format::Mode::kOff};
   std::atomic<bool> reads_arguments{true};

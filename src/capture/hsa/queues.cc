@@ -32,6 +32,8 @@ void* map(size_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
+// One mapping holds all of a queue. The staging has room for a queue full of kernels, each with a barrier
+// behind.
 struct Layout {
   size_t staging, signals, pending, bytes;
 };
@@ -72,6 +74,7 @@ void make_signals(TracedQueue& queue, uint64_t wanted) {
     ++made;
   g_signals += made;
   queue.capacity = made;
+  // A part of a ring is of no use: places in it are a mask.
   if (made == wanted) {
     if (g_signals > g_most_signals) g_most_signals = g_signals;
     return;
@@ -80,6 +83,7 @@ void make_signals(TracedQueue& queue, uint64_t wanted) {
 }
 
 TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_observed) {
+  // Records name a queue in 16 bits.
   if (g_numbers >= UINT16_MAX) return nullptr;
   uint32_t slot = 0;
   while (slot < kMostQueues && g_queues[slot] != nullptr) ++slot;
@@ -148,6 +152,7 @@ bool observe(Queue* queue, uint32_t agent) {
   for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
     if (g_queues[slot] == observed) free_queue(slot);
   }
+  // Nothing has named it yet, so the next queue takes the number.
   --g_numbers;
   return false;
 }
@@ -178,10 +183,12 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
     const Status made =
         g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
     if (made != kSuccess || observe(*queue, number)) return made;
+    // The other tool made a plain queue: an intercept queue of ours takes its place.
     g_runtime.queue_destroy(*queue);  // a plain one
   }
   Status status = kErrorOutOfResources;
   if (g_runtime.must_not_overflow && size >= kLeastPackets && size <= kWidestAsked)
+    // Asked for wider first; a runtime that refuses the size is asked for the program's own.
     status = g_runtime.intercept_create(agent, kWider * size, type, callback, data, private_bytes,
                                         group_bytes, queue);
   if (status != kSuccess && size >= kLeastPackets)
@@ -195,6 +202,7 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
            kErrorOutOfResources);
     return kSuccess;
   }
+  // Otherwise the GPU writes no stamps into signals.
   g_runtime.set_profiler_enabled(*queue, 1);
   count(kCount_queues);
   define(*queue, number, traced->number, format::QueueState::kTraced, kSuccess);

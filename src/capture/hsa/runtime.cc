@@ -32,6 +32,7 @@ bool is_moved(const void* ext) { return version_of(ext).minor >= kExtWithEngines
 
 bool is_within(uint32_t value, uint32_t least, uint32_t most) { return value >= least && value <= most; }
 
+// By the file that holds the function: a tool that came first has put its own in place of the runtime's.
 const void* object_of(void* function) {
   Dl_info info{};
   return dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
@@ -95,6 +96,7 @@ bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size
   r.copy_on_engine = nullptr;
   r.counted_acquire = nullptr;
   if (moved) take(root->ext, ext_slot::kCopyOnEngine, &r.copy_on_engine);
+  // The slot is known in a table of this size alone, and may mean something else in others.
   if (ext.minor == ext_slot::kTableOfCounted) take(root->ext, ext_slot::kCountedAcquire, &r.counted_acquire);
   const void *makes_queues = object_of(reinterpret_cast<void*>(r.queue_create)),
              *runs = object_of(reinterpret_cast<void*>(r.agent_get_info));

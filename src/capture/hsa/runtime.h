@@ -6,6 +6,7 @@
 
 namespace lockstep::capture::hsa {
 
+// Pointers into the runtime, or into a tool that came before us. Never null but where it says so.
 struct Runtime {
   SystemGetInfo system_get_info;
   IterateAgents iterate_agents;

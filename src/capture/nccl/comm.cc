@@ -13,6 +13,7 @@ void log_message(nccl_abi::Logger logger, int level, const char* text) {
   if (logger != nullptr) logger(level, nccl_abi::kLogSubsystemProfile, "lockstep", 0, "%s", text);
 }
 
+// From init and finalize alone: the event path prints nothing.
 void report_once(nccl_abi::Logger logger) {
   static bool has_warned_full = false;
   if (logger == nullptr) return;
@@ -72,6 +73,7 @@ nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, ncc
     begin_counting(index, comm, mask);
   else
     __atomic_store_n(mask, running ? mask_for(api) : 0, __ATOMIC_RELAXED);
+  // Kept for finalize, which gets none.
   if (logger != nullptr) __atomic_store_n(&g_logger, logger, __ATOMIC_RELAXED);
   report_once(logger);
   if (running)
@@ -86,6 +88,8 @@ void end_comm(uint64_t context) {
   Session& session = Session::get();
   if (!session.running()) return;
   uint32_t comm = static_cast<uint32_t>(context) - 1;
+  // A context is whatever the host passes: another process's, or one of a comm that found no room, ends
+  // nothing.
   if (static_cast<uint32_t>(context >> 32) == session.process_tag() && comm < session.comms()) {
     session.end_comm(comm);
     end_counting(comm);

@@ -12,10 +12,12 @@ bool read_cuda(CommInfo* comm) {
   LoadedLibrary cuda("libcuda.so.1");
   auto get_device = cuda.function<int (*)(int*)>("cuCtxGetDevice");
   int device = -1;
+  // It fails without a current context: then no device is this thread's.
   if (get_device == nullptr || get_device(&device) != 0) return false;
   comm->device = device;
   if (auto get_pci = cuda.function<int (*)(char*, int, int)>("cuDeviceGetPCIBusId"))
     if (get_pci(comm->pci, sizeof comm->pci, device) != 0) comm->pci[0] = 0;
+  // The second version tells the instances of a divided GPU (MIG) apart.
   auto get_uuid = cuda.function<int (*)(unsigned char*, int)>("cuDeviceGetUuid_v2");
   if (get_uuid == nullptr) get_uuid = cuda.function<int (*)(unsigned char*, int)>("cuDeviceGetUuid");
   if (get_uuid != nullptr) get_uuid(comm->uuid, device);

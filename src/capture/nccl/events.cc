@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A stop or a state goes into the event's own record while this thread reaches it; else it becomes a record
+// of its own, and readers join the two.
 #include "capture/nccl/events.h"
 
 #include "capture/nccl/histogram.h"

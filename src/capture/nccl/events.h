@@ -12,8 +12,8 @@
 
 namespace lockstep::capture::nccl {
 
-// What a CollApi or P2pApi event tells. Texts of `shape` live for the call alone and are copied at first
-// sight; `count` is in elements, `stream` a pointer's value.
+// What a CollApi or P2pApi event tells. Texts of `shape` are known by their address, as NCCL's are constants,
+// and copied at first sight; `count` is in elements, `stream` a pointer's value.
 struct ApiCall {
   ShapeKey shape;
   uint64_t count;

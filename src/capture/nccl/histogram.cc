@@ -40,6 +40,7 @@ void count_operation(ThreadLog* log, uint64_t handle, format::Kind kind, uint32_
 void count_duration(ThreadLog* log, const format::KernelChRecord* kernel) {
   if (kernel->gpu_start == 0 || kernel->gpu_stop < kernel->gpu_start) return;
   const auto* clock = reinterpret_cast<const uint8_t*>(&Session::get().file().header()->gpu_clock);
+  // Cells are in ns, and the rate of AMD's ticks is not known here.
   if (__atomic_load_n(clock, __ATOMIC_RELAXED) != static_cast<uint8_t>(format::GpuClock::kNvidiaNs)) return;
   RecentOperation& slot = recent(kernel->parent);
   if (__atomic_load_n(&slot.handle, __ATOMIC_ACQUIRE) != kernel->parent) return;

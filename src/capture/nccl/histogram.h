@@ -14,6 +14,7 @@ namespace lockstep::capture::nccl {
 // `kind`: kColl or kP2p, however short the record is.
 void count_operation(ThreadLog* log, uint64_t handle, format::Kind kind, uint32_t comm, ShapeRef shape,
                      uint64_t count, uint64_t ticks);
+// Of a KernelCh whose GPU times are there, in ns; AMD's ticks are not counted.
 void count_duration(ThreadLog* log, const format::KernelChRecord* kernel);
 
 }  // namespace lockstep::capture::nccl

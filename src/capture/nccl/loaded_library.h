@@ -14,6 +14,8 @@ inline const char* file_name_of(const char* path) {
   return slash != nullptr ? slash + 1 : path;
 }
 
+// Holds the library open while it lives. False, and no function, where it is not loaded. Takes locks of the
+// loader: not for the event path.
 class LoadedLibrary {
  public:
   explicit LoadedLibrary(const char* name) {

@@ -74,6 +74,8 @@ struct Search {
   Found others[kMostOthers];  // called as NCCL's library is, and not in use
 };
 
+// NCCL may be linked into a framework or into the program: what holds the calling code counts, whatever it is
+// called.
 int look(dl_phdr_info* object, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   const bool is_in_use = search->code != nullptr && holds(object, search->code);
@@ -91,6 +93,7 @@ void search_libraries(const void* code, Search* search) {
   memset(search, 0, sizeof *search);
   search->code = code;
   dl_iterate_phdr(look, search);
+  // Versions 1 to 3 pass no logger, so no code is known; a single library of the name must be the one.
   if (!search->is_found && code == nullptr && search->count == 1) {
     search->in_use = search->others[0];
     search->is_found = true;
@@ -99,6 +102,7 @@ void search_libraries(const void* code, Search* search) {
 }
 
 uint32_t version_of(const char* path) {
+  // Called after the walk over the loaded objects, during which the loader is locked.
   void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return 0;
   auto get_version = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
@@ -116,6 +120,7 @@ void write_down(const Found& found, uint32_t version, char (&text)[kLibraryTextB
     id[2 * i + 1] = kHex[found.build_id[i] & 15];
     id[2 * i + 2] = 0;
   }
+  // The end of a path tells more than its beginning, so a long one loses that.
   const int head = snprintf(text, sizeof text, "%s %u ", id, version);
   const size_t room = sizeof text - 1 - static_cast<size_t>(head);
   const size_t bytes = strlen(found.path);
@@ -165,6 +170,7 @@ uint32_t read_nccl_version(const void* code) {
     if (get_version != nullptr && get_version(&version) == 0 && version > 0)
       return static_cast<uint32_t>(version);
   }
+  // In the program itself, or in a library of another name.
   auto get_version = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "ncclGetVersion"));
   int version = 0;
   return get_version != nullptr && get_version(&version) == 0 && version > 0 ? static_cast<uint32_t>(version)

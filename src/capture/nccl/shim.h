@@ -23,6 +23,7 @@ const char* code_name(const char* const (&names)[N], uint8_t code) {
 }
 
 template <int kApi>
+// By number of the interface; layouts are in abi/.
 struct Version;
 #define LOCKSTEP_VERSION(n)                        \
   template <>                                      \
@@ -41,11 +42,14 @@ LOCKSTEP_VERSION(7);
 #undef LOCKSTEP_VERSION
 
 template <int kApi>
+// The callbacks of one version. Any thread; nothing is kept of a descriptor after the call.
 struct Shim {
   using Descriptor = typename Version<kApi>::Descriptor;
   using StateArgs = typename Version<kApi>::StateArgs;
   static constexpr bool kHasCodes = kApi == 1;
 
+  // One for each form that init has had. Version 1 to 3 pass neither name nor logger: what the communicator
+  // is, identify_comm() learns later.
   static nccl_abi::NcclResult init_v1(void** context, int* mask) {
     return init(kApi, context, mask, {.api_version = kApi}, nullptr);
   }
@@ -67,6 +71,7 @@ struct Shim {
   }
   static nccl_abi::NcclResult record_event_state(void* handle, nccl_abi::State state, StateArgs* args) {
     StateValue value;
+    // The state says which member holds: 0 to 7 carry sizes and steps, 13 to 18 a count.
     if constexpr (kApi <= 3) {
       if (args != nullptr) {
         if (state >= nccl_abi::kProxyCtrlIdle && state <= nccl_abi::kProxyCtrlAppendEnd) {
@@ -110,6 +115,7 @@ struct Shim {
   static void* as_pointer(uint64_t number) { return reinterpret_cast<void*>(number); }
 
   template <class Op>
+  // Texts are not copied here: the key has NCCL's own pointers.
   static ShapeKey shape_of(const Op& op) {
     ShapeKey key{};
     if constexpr (kHasCodes) {
@@ -144,6 +150,7 @@ struct Shim {
     return 0;
   }
 
+  // Events that all versions have; start_newer() has the rest, each from the version on that brought it.
   static uint64_t start(uint64_t context, const Descriptor& d) {
     const uint64_t parent = as_number(d.parent);
     switch (d.type) {
@@ -243,6 +250,7 @@ struct Shim {
             .buffer = as_number(op.buffer),
             .peer = op.peer,
             .is_first_sight = kApi <= 4};
+    // "Send" or "Recv": no version has a member for the direction.
     p2p.is_send = p2p.shape.func != nullptr && p2p.shape.func[0] == 'S';
     // The v4 adapter of newer releases leaves the channel count uninitialised.
     if constexpr (kApi >= 5) p2p.channels = op.channels;
@@ -268,6 +276,7 @@ struct Shim {
 };
 
 template <int kApi>
+// What NCCL finds in ncclProfiler_v<kApi>.
 constexpr typename Version<kApi>::Plugin make_plugin() {
   using S = Shim<kApi>;
   auto init = [] {

@@ -35,6 +35,7 @@ constexpr uint32_t kKernelBits = nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernel
 constexpr uint32_t kCountMask = nccl_abi::kTypeCollApi | nccl_abi::kTypeP2p;
 constexpr uint32_t kOldCountMask = nccl_abi::kTypeColl | nccl_abi::kTypeP2p;
 
+// NCCL 2.27 to 2.30.
 bool fuses_sends(int api) { return api >= 4 && api <= 6; }
 
 // What is to be recorded, word by word: a mixture of old and new is harmless while it changes.
@@ -64,6 +65,7 @@ void take_masks() {
   while (!try_masks()) sched_yield();
 }
 
+// Never taken together with the masks, so their order does not matter.
 Recording g_recording;  // under g_recording_lock; for communicators that begin
 pthread_mutex_t g_recording_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -119,10 +121,12 @@ void store_masks(Place place, const ThreadLog* log) {
   const uint32_t stored = g_stored.load(memory_order_relaxed);
   const uint32_t wanted = wanted_mask();
   uint32_t next = wanted;
+  // The other bits need not wait for the kernel bits.
   if (((stored ^ wanted) & kKernelBits) != 0 && !may_change_kernels(place, log, (wanted & kKernelBits) != 0))
     next = (wanted & ~kKernelBits) | (stored & kKernelBits);
   // What somebody else has stored since (NCCL itself can be asked to, from 2.31 on) stays.
   for (NcclMask& mask : g_masks) {
+    // Only a change is stored.
     int* word = mask.word.load(memory_order_relaxed);
     if (word == nullptr || next == stored) continue;
     __atomic_store_n(word, bits_for(next, mask.api.load(memory_order_relaxed)), __ATOMIC_RELAXED);
@@ -131,6 +135,7 @@ void store_masks(Place place, const ThreadLog* log) {
   set_waiting(next != wanted);
 }
 
+// Whoever finds the masks taken leaves the change to the next operation or to the keeper.
 void store_masks_if_free(Place place, const ThreadLog* log) {
   if (wanted_mask() == g_stored.load(memory_order_relaxed) || !try_masks()) return;
   store_masks(place, log);
@@ -146,6 +151,7 @@ void new_epoch() {
 }
 
 void expect(uint32_t epoch, int change) {
+  // Epoch and count are one word, so that what was counted in an old epoch never changes the new count.
   uint64_t seen = g_expected.load(memory_order_relaxed);
   while (seen >> 32 == epoch &&
          !g_expected.compare_exchange_weak(seen, seen + static_cast<uint64_t>(int64_t{change}),
@@ -178,6 +184,7 @@ Choice advance(const OperationSeen& operation, Load load, Store store) {
     choice.expected = true;
     return choice;
   }
+  // A slot that was counted in an earlier epoch expects nothing any more.
   const auto epoch = static_cast<uint32_t>(g_expected.load(memory_order_relaxed) >> 32);
   choice.expected = load() == epoch;
   choice.chosen = allowed && large && samples(operation.number);
@@ -193,6 +200,7 @@ Choice advance(const OperationSeen& operation, Load load, Store store) {
 bool finish(ThreadLog* log, const OperationSeen& operation, bool chosen, bool watched) {
   store_masks_if_free(operation.launching ? Place::kLaunch : Place::kElsewhere, log);
   if (chosen && !watched && g_sampling.load(memory_order_relaxed) && log != nullptr)
+    // NCCL had read the mask before it asked for this operation: its deep events are missing.
     log->lose(kLoss_sample_missed);
   return chosen;
 }
@@ -208,6 +216,7 @@ void* reserve_zeros(size_t bytes) {
     void* memory =
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
+    // A mapping of its own; what is left of the block serves the next ones.
     if (size == bytes) return memory;
     block = static_cast<char*>(memory);
     left = size;
@@ -225,6 +234,7 @@ struct RecordingLock {
   RecordingLock& operator=(const RecordingLock&) = delete;
 };
 
+// Without what sampling and filters add and take away.
 uint32_t base_mask(const Recording& recording) {
   switch (recording.mode) {
     case format::Mode::kOff:
@@ -244,6 +254,7 @@ uint32_t word_of(const Recording& recording) {
   return recording.selects() ? kSelects : 0;
 }
 
+// With `make`, g_recording_lock is held: two threads would make a page each.
 CommCount* place_of(uint32_t comm, bool make) {
   if (comm >= kCommPages * kCommsPerPage) return nullptr;
   std::atomic<CommCount*>& page = g_steering.pages[comm / kCommsPerPage];
@@ -256,13 +267,15 @@ CommCount* place_of(uint32_t comm, bool make) {
 }
 
 uint32_t set_allowed(CommCount* comm) {
+  // One that has ended must not keep the mask up.
   const bool lives = comm->mask.load(memory_order_relaxed) != 0;
   const bool allowed = g_recording.selects_comm(comm->comm_id.load(memory_order_relaxed));
   comm->allowed.store(allowed, memory_order_relaxed);
   return lives && allowed;
 }
 
-// Which communicators are wanted; g_recording_lock is held.
+// Which communicators are wanted; g_recording_lock is held. A walk over all that were ever made: modes change
+// seldom, and events of v1 to v3 identify a communicator once.
 void allow_comms() {
   uint32_t allowed = 0;
   for (std::atomic<CommCount*>& page : g_steering.pages) {
@@ -291,6 +304,7 @@ void report_modes() {
 
 void record_new_p2p_thread(uintptr_t log) {
   uintptr_t none = 0;
+  // Two threads that send are enough to know that others may have a receive half queued at any time.
   if (!g_steering.p2p_owner.compare_exchange_strong(none, log, memory_order_relaxed))
     g_steering.p2p_owner.store(kSeveral, memory_order_relaxed);
 }
@@ -358,6 +372,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
   for (uint32_t i = kMasks; i-- > 0;) {
     if (g_masks[i].word.load(memory_order_relaxed) == nullptr && place == kMasks) place = i;
   }
+  // Communicators of one NCCL share its word, and so its place.
   for (uint32_t i = 0; i < kMasks; ++i) {
     if (g_masks[i].word.load(memory_order_relaxed) == mask) place = i;
   }
@@ -366,6 +381,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
     g_masks[place].word.store(mask, memory_order_relaxed);
     ++g_masks[place].comms;
   }
+  // Also without a place: such a copy of NCCL keeps the mask that it begins with.
   __atomic_store_n(mask, bits_for(g_stored.load(memory_order_relaxed), api), __ATOMIC_RELAXED);
   give_masks();
 
@@ -375,6 +391,7 @@ void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {
   count->comm_id.store(info.comm_id, memory_order_relaxed);
   count->mask.store(static_cast<uint8_t>(place < kMasks ? place + 1 : 0), memory_order_relaxed);
   if (info.ranks > 0) {
+    // Before the pairs: who sees those sees how many there are.
     count->ranks = static_cast<uint32_t>(info.ranks);
     count->pairs.store(
         static_cast<PairCount*>(reserve_zeros(2 * sizeof(PairCount) * static_cast<size_t>(info.ranks))),

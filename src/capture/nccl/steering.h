@@ -14,7 +14,7 @@
 // work, also in another process (PXN) and with every replay of a graph. Files hold handles without it.
 //
 // Threads: the event path reads one word, and where that is not 0 calls the functions of this page, which may
-// use atomic read-modify-writes but never wait. record() and settle() belong to the keeper.
+// use atomic read-modify-writes but never wait. record() and apply_pending() belong to the keeper.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -34,10 +34,13 @@ inline constexpr uint32_t kNoGroups = 2;  // lite
 inline constexpr uint32_t kSelects = 4;   // deep events of chosen operations only
 inline constexpr uint32_t kMaskWaits = 8;
 
+// Of sends to a rank, or of receives from it. Both words are atomic; one thread at a time counts.
 struct PairCount {
   uint32_t operations;
   uint32_t expected;  // epoch in which its next operation is waited for
 };
+// What is counted for a communicator of this process, by its index. It lives as long as the process, since
+// contexts outlive their communicators.
 struct CommCount {
   std::atomic<uint32_t> operations;  // collectives so far
   std::atomic<uint32_t> expected;
@@ -49,6 +52,7 @@ struct CommCount {
 };
 inline constexpr uint32_t kCommsPerPage = 1024, kCommPages = 1024;
 
+// One for the process. Any thread; each member is atomic by itself.
 struct SteeringState {
   std::atomic<uint32_t> word{0};
   std::atomic<uintptr_t> p2p_owner{0};  // the thread log that sends and receives; kSeveral
@@ -60,7 +64,8 @@ inline constexpr uintptr_t kSeveral = 1;
 
 inline uint32_t steering() { return g_steering.word.load(std::memory_order_relaxed); }
 
-// What is kept about a communicator of ours; nullptr if nothing is.
+// What is kept about a communicator of ours; nullptr if nothing is. A context may be any number: tag and
+// index are checked before a page is touched.
 inline CommCount* count_of(uint64_t context) {
   const uint32_t comm = static_cast<uint32_t>(context) - 1;
   const Session& session = Session::get();
@@ -78,11 +83,13 @@ inline uint32_t count_collective(CommCount* comm) {
   comm->operations.store(number + 1, std::memory_order_relaxed);
   return number;
 }
+// nullptr where the ranks of the communicator are not known, or the peer is none of them.
 inline PairCount* pair_of(CommCount* comm, int32_t peer, bool is_send) {
   if (comm == nullptr || peer < 0 || static_cast<uint32_t>(peer) >= comm->ranks) return nullptr;
   PairCount* pairs = comm->pairs.load(std::memory_order_acquire);
   return pairs == nullptr ? nullptr : &pairs[2 * static_cast<uint32_t>(peer) + (is_send ? 1 : 0)];
 }
+// The number that the next send or receive of the pair gets, from 0; it is counted.
 inline uint32_t count_pair(PairCount* pair) {
   if (pair == nullptr) return 0;
   const uint32_t number = __atomic_load_n(&pair->operations, __ATOMIC_RELAXED);
@@ -91,7 +98,8 @@ inline uint32_t count_pair(PairCount* pair) {
 }
 
 [[gnu::cold, gnu::noinline]] void record_new_p2p_thread(uintptr_t log);
-// NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; see settle().
+// NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; steering.cc says
+// why.
 inline void record_p2p_thread(const ThreadLog* log) {
   const uintptr_t owner = g_steering.p2p_owner.load(std::memory_order_relaxed);
   if (__builtin_expect(owner != reinterpret_cast<uintptr_t>(log) && owner != kSeveral, 0))
@@ -106,6 +114,8 @@ struct OperationSeen {
   uint64_t bytes;
   bool launching;
 };
+// Each moves its slot on by one operation, may change NCCL's mask for the next one, and says whether this
+// one's deep events are kept. Never waits.
 bool choose_collective(ThreadLog* log, const OperationSeen& operation);
 bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation, bool was_watched);
 // Whether NCCL watches what is called now, as far as the mask tells.

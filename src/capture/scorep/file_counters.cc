@@ -23,6 +23,7 @@ using format::Def;
 using format::Kind;
 using format::Purpose;
 
+// Bounds a number from the file: 512 GiB of chunks.
 constexpr uint32_t kMaxChunks = 1 << 24;
 // Of one look, which the job waits for.
 constexpr uint32_t kMostHeaders = 1024, kMostRecordChunks = 64;
@@ -47,6 +48,7 @@ bool FileCounters::read(uint64_t offset, void* out, size_t size) const {
 
 // What is in the segment is newer; a chunk that leaves it while it is read is in the file by then.
 size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
+  // An error counts as an end: the next look asks again.
   const auto read_file = [&](int file, uint64_t at) {
     const ssize_t got = pread(file, out, size, static_cast<off_t>(at));
     return got < 0 ? 0 : static_cast<size_t>(got);
@@ -71,11 +73,13 @@ size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
 
 void FileCounters::open_segment() {
   char path[sizeof(format::kSegmentFolder) + sizeof(header_.segment) + 1];
+  // The name comes from the file: one with a folder in it is not followed.
   const size_t length = strnlen(header_.segment, sizeof(header_.segment) - 1);
   if (length == 0 || memchr(header_.segment, '/', length) != nullptr) return;
   snprintf(path, sizeof(path), "%s/%.*s", format::kSegmentFolder, static_cast<int>(length), header_.segment);
   segment_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   format::SegmentHeader own;
+  // The key proves that it is this file's; the number of places is bounded before it becomes memory.
   if (segment_ >= 0 && pread(segment_, &own, sizeof(own), 0) == ssize_t{sizeof(own)} &&
       own.key == header_.segment_key && own.places <= format::kMostPlaces) {
     table_ = static_cast<uint32_t*>(malloc(own.places * sizeof(*table_)));
@@ -102,6 +106,7 @@ void FileCounters::read_table() {
 
 bool FileCounters::open(int file) {
   file_ = file;
+  // A child inherits the descriptors of its parent: the pid says whose file it is.
   const bool is_ours = read(0, &header_, sizeof(header_)) &&
                        memcmp(header_.magic, format::kMagic, sizeof(format::kMagic)) == 0 &&
                        header_.major == format::kMajor && header_.chunk_bytes == format::kChunkBytes &&
@@ -141,7 +146,8 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
   const uint32_t claimed = std::min(std::max(header_.chunks_claimed, newest), kMaxChunks);
   find_chunks(claimed);
   follow_chunks(Purpose::kDefs, ~uint32_t{0});
-  // Definitions first, of which a log has few: records name them.
+  // Definitions first, of which a log has few: records name them. Behind in the headers, a chunk of
+  // definitions may be among those that were not looked at yet.
   if (seen_ >= claimed) follow_chunks(Purpose::kRecords, kMostRecordChunks);
   if (header_.retention == format::Retention::kRing) {
     add_histograms(totals);
@@ -175,6 +181,7 @@ void FileCounters::find_chunks(uint32_t claimed) {
   }
   unpublished_size_ = kept;
   const uint32_t end = std::min(claimed, seen_ + kMostHeaders);
+  // Each header once; what is not published yet is asked again with every look.
   for (; seen_ < end; ++seen_) {
     if (add_chunk(seen_)) continue;
     if (make_room(unpublished_, unpublished_size_, unpublished_room_))
@@ -190,6 +197,7 @@ bool FileCounters::add_chunk(uint32_t index) {
   const bool is_ring = header_.retention == format::Retention::kRing;
   const bool is_wanted = header.purpose == Purpose::kDefs || header.purpose == Purpose::kHistogram ||
                          (header.purpose == Purpose::kRecords && !is_ring);
+  // Without memory the chunk is passed over, and its events are not counted.
   if (is_wanted && header.log <= format::kMaxLogs && make_room(chunks_, chunks_size_, chunks_room_))
     chunks_[chunks_size_++] = {index, header.chunk_no, format::kChunkHeaderUnits, header.log, header.purpose};
   return true;
@@ -237,6 +245,7 @@ template <class Head>
 format::WalkStop FileCounters::walk(Chunk& chunk, uint32_t valid_units) {
   format::Walk<Head> entry(buffer_, valid_units, chunk.unit);
   while (entry.next()) {
+    // visit() makes handles by it.
     chunk.unit = entry.unit();
     visit(chunk, entry);
   }
@@ -269,6 +278,7 @@ void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
 }
 
 uint64_t FileCounters::bytes_of(uint16_t log, uint16_t shape, uint64_t count) const {
+  // An element of a type that is not known counts as one byte, as in the tools.
   const uint8_t known = shape < logs_[log].shapes_size ? logs_[log].element_bytes[shape] : uint8_t{0};
   return count * (known == 0 ? 1 : known);
 }
@@ -314,6 +324,7 @@ void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head)
   if ((head.flags & format::kFlagStopped) != 0 || open_size_ == kMostOpen) return;
   const uint64_t position = format::entry_position(chunk.chunk_no, chunk.unit);
   const uint64_t handle = format::make_handle(static_cast<uint32_t>(head.kind), chunk.log, position);
+  // Logs are read one after the other: the stop may have been read before its event.
   for (const uint64_t stopped : stops_) {
     if (stopped == handle) return;
   }
@@ -321,6 +332,7 @@ void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head)
 }
 
 void FileCounters::stop(uint64_t handle) {
+  // Bounded: an event that is read after its stop was pushed out counts as open from then on.
   stops_[next_stop_++ % kMostStops] = handle;
   for (uint32_t i = 0; i < open_size_; ++i) {
     if (open_[i].handle == handle) open_[i--] = open_[--open_size_];
@@ -328,6 +340,7 @@ void FileCounters::stop(uint64_t handle) {
 }
 
 void FileCounters::close_ended() {
+  // At most kMostOpen small reads a look, of records that were open when they were read last.
   for (uint32_t i = 0; i < open_size_; ++i) {
     format::RecordHead head;
     if (!read(open_[i].offset, &head, sizeof(head)) || (head.flags & format::kFlagStopped) != 0)
@@ -338,6 +351,7 @@ void FileCounters::close_ended() {
 void FileCounters::add_histograms(Totals& totals) {
   for (uint32_t i = 0; i < chunks_size_; ++i) {
     if (chunks_[i].purpose != Purpose::kHistogram) continue;
+    // Cells change while they are copied: a sum may be that of a moment later than its count.
     constexpr size_t kCells = format::kHistogramCells * sizeof(format::HistogramCell);
     static_assert(sizeof(format::ChunkHeader) + kCells <= format::kChunkBytes);
     if (!read(format::chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader), buffer_, kCells))
@@ -365,6 +379,7 @@ int64_t FileCounters::monotonic_of(uint64_t ticks) const {
   const format::ClockAnchor& first = header_.first_anchor;
   const auto apart = static_cast<double>(header_.heartbeat_monotonic_ns - first.monotonic_ns);
   const auto between = static_cast<double>(header_.heartbeat_ticks - first.ticks);
+  // Below a tenth of a second the errors of the two readings would show in the rate.
   const double ns_a_tick = apart >= 1e8 && between > 0 ? apart / between
                            : header_.tick_hz != 0      ? 1e9 / static_cast<double>(header_.tick_hz)
                                                        : 1;

@@ -28,19 +28,24 @@ class FileCounters {
   void add(Totals& totals, int64_t now_monotonic_ns);
 
  private:
+  // A chunk that is followed: what lies before `unit` has been read.
   struct Chunk {
     uint32_t index, chunk_no, unit;
     uint16_t log;
     format::Purpose purpose;
   };
+  // What records of a log need to be counted, and where the log counts its losses.
   struct Log {
     uint64_t losses_offset;  // in the file; 0 unknown
     uint8_t* element_bytes;  // by number of the shape; 0 unknown
     uint32_t shapes_size;
   };
+  // An event that was read before it had ended; `start` is in ticks of the file.
   struct Open {
     uint64_t handle, offset, start;
   };
+  // `offset` is one of the file, whether the bytes are still in the segment or not. False, or fewer, where
+  // they are not there.
   bool read(uint64_t offset, void* out, size_t size) const;
   size_t read_some(uint64_t offset, void* out, size_t size) const;
   void open_segment();
@@ -63,6 +68,7 @@ class FileCounters {
   int64_t monotonic_of(uint64_t ticks) const;
 
   static constexpr uint32_t kMostOpen = 512, kMostStops = 512;
+  // A chunk of the segment: its number in the file, and where it lies.
   struct Place {
     uint32_t number, place;
   };

@@ -81,8 +81,10 @@ uint64_t value_of(int32_t id) {
 }
 
 bool get_optional_value(int32_t id, uint64_t* value) {
+  // A thread that finds another one looking does not wait: it reports nothing new.
   if (id < 0 || id >= kMetricCount || __atomic_test_and_set(&g_busy, __ATOMIC_ACQUIRE)) return false;
   const uint64_t look = g_counters.look();
+  // Each metric once for each look: between two looks there is nothing new.
   const bool is_new = look != g_reported[id];
   if (is_new) {
     g_reported[id] = look;

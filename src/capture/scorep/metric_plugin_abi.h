@@ -33,10 +33,13 @@ struct MetricProperties {
 static_assert(sizeof(MetricProperties) == 48 && offsetof(MetricProperties, mode) == 16 &&
               offsetof(MetricProperties, exponent) == 32);
 
+// For metrics that are asked for asynchronously, which ours are not. Times are by the clock function that
+// Score-P gives.
 struct TimeValuePair {
   uint64_t timestamp, value;
 };
 
+// What _get_info returns, by value. Functions that `sync` makes needless stay null.
 struct PluginInfo {
   uint32_t plugin_version;
   Per run_per;

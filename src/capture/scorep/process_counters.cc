@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files of this process by its own descriptors, which the capture libraries keep open: no name has
+// Finds the files of this process by its open descriptors, which the capture libraries keep open: no name has
 // to be agreed on. A look that took long is followed by a pause ten times as long.
 #include "capture/scorep/process_counters.h"
 
@@ -53,6 +53,7 @@ void ProcessCounters::find_files() {
   if (folder == nullptr) return;
   for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
     char path[2048];
+    // The name of a deleted file ends otherwise: it is not found, and could not be opened.
     const ssize_t length = readlinkat(dirfd(folder), entry->d_name, path, sizeof(path) - 1);
     if (length < static_cast<ssize_t>(sizeof(kEnding)) || path[0] != '/') continue;
     path[length] = 0;
@@ -66,6 +67,7 @@ void ProcessCounters::add_file(const char* path) {
     if (strcmp(files_[i].path, path) == 0) return;
   }
   if (files_size_ == kMostFiles || strlen(path) >= sizeof(files_[0].path)) return;
+  // Kept also if it is not ours, so that it is not opened again with every search.
   Known& known = files_[files_size_++];
   strcpy(known.path, path);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -74,6 +76,7 @@ void ProcessCounters::add_file(const char* path) {
     if (file >= 0) ::close(file);
     return;
   }
+  // In memory of malloc(): operator new would need the C++ run time.
   new (counters) FileCounters();
   if (counters->open(file)) {
     known.counters = counters;

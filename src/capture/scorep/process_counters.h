@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counters of this process: the sums over all process files that its capture libraries have mapped. They
-// are found by the process' own list of mappings, as the libraries may be loaded later than Score-P. A look
-// costs some small reads, and is not taken more often than every 10 ms, nor for more than a tenth of the
-// time; the list of mappings is read every second until a file is there, then every 10 s. libc only; one
-// thread at a time.
+// The counters of this process: the sums over all process files that its capture libraries have open. They
+// are found among the process's open descriptors, again and again, as the libraries may be loaded later than
+// Score-P. A look costs some small reads, and is not taken more often than every 10 ms, nor for more than a
+// tenth of the time; the list of descriptors is read every second until a file is there, then every 10 s.
+// libc only; one thread at a time.
 #pragma once
 #include <cstdint>
 

@@ -30,6 +30,8 @@ using format::Purpose;
 // of which one more counts a 32nd: a busy machine takes the processor away for some milliseconds.
 constexpr int64_t kStuckNs = 100'000'000, kSlowChunkNs = 1'000'000, kChunksInMean = 32;
 
+// Chunks are read while their threads write them: segment/chunk_image.cc says why a copy is right all the
+// same.
 #define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
 
 LOCKSTEP_READS_BESIDE_WRITERS void copy_words(void* to, const void* from, size_t size) {
@@ -40,6 +42,7 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_words(void* to, const void* from, size_t
   }
 }
 
+// The place may get another chunk meanwhile, so `log` is bounded before anybody indexes a table by it.
 LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* header) {
   if (!segment::is_published(chunk)) return false;
   copy_words(header, chunk, sizeof *header);
@@ -61,6 +64,7 @@ LOCKSTEP_READS_BESIDE_WRITERS bool is_still(const char* chunk, const unsigned ch
          now.purpose == copied.purpose;
 }
 
+// Of a sealed copy: its seal says where the published entries end.
 uint16_t entries_of(const unsigned char* image) {
   const ChunkHeader header = header_of(image);
   uint16_t entries = 0;
@@ -72,6 +76,7 @@ uint16_t entries_of(const unsigned char* image) {
 }
 
 template <class T>
+// Zero, and without memory until it is used: a segment may have 2^20 places, and few processes use many.
 T* map_array(uint32_t size) {
   void* memory = mmap(nullptr, uint64_t{size} * sizeof(T), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -170,11 +175,14 @@ FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_p
   Place& place = places_[chunk.place];
   // A place holds one chunk after the other: a sum of the one before proves nothing of this one.
   const bool is_known = place.entry == chunk.entry;
+  // The file has nothing of it, so nothing has to be compared: it is written once, with its neighbours.
   if (is_past && !is_known) return add_to_batch(file, chunk);
+  // What waits in the batch has lower numbers: it goes first, so that the file has no gap.
   if (!write_batch(file)) return Put::kFailed;
   unsigned char* const image = images_[0];
   if (!copy(file, chunk.place, image)) return Put::kNothing;
   const uint64_t sum = segment::image_sum(image);
+  // A chunk that has not changed costs a copy and a sum, but no write.
   if (!is_known || place.sum != sum) {
     segment::seal(image);
     if (!write_at(file, image, format::kChunkBytes, format::chunk_offset(chunk.entry - 1)))
@@ -230,6 +238,7 @@ bool FileWriter::write_place(ProcessFile& file, uint32_t place) {
 bool FileWriter::write_ring(ProcessFile& file) {
   collect(file);
   const uint32_t places = file.used_places();
+  // All places, also those that were just written: `kept_` counts what the file holds.
   for (uint32_t place = 0; place < places; ++place) {
     if (places_[place].is_open && !write_place(file, place)) return false;
   }
@@ -241,6 +250,7 @@ bool FileWriter::write_ring(ProcessFile& file) {
 }
 
 void FileWriter::note_error(ProcessFile& file, int error) {
+  // EFBIG is the limit of the process (ulimit -f), which to the job is a disk without room.
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   trouble_.store(1 + (is_full ? kLoss_disk_full : kLoss_file_lost), std::memory_order_relaxed);
   if (is_full) file.change_state(FileState::kOpen, FileState::kDiskFull);
@@ -292,7 +302,7 @@ bool FileWriter::write_header(ProcessFile& file, Depth depth, uint64_t began) {
     sum = (sum ^ word) * 0x9e3779b97f4a7c15;
     sum ^= sum >> 29;
   }
-  // An idle process leaves its file alone.
+  // Between two heartbeats an idle process leaves its file alone.
   if (sum == header_sum_ && !is_last) return true;
   const int fd = file.own_file().get();
   since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
@@ -313,6 +323,8 @@ bool FileWriter::write(ProcessFile& file, Depth depth) {
     note_error(file, EIO);
     return false;
   }
+  // Read before anything is copied: the seals cover what was stored before, and may lack what was stored
+  // after.
   const uint64_t began = read_ticks();
   if (depth == Depth::kHeader) return write_header(file, depth, began);
   has_written_ = false;
@@ -325,6 +337,7 @@ bool FileWriter::write(ProcessFile& file, Depth depth) {
 }
 
 bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
+  // Read before the places: a chunk that is claimed in between must not count as written.
   const uint32_t claimed = file.claimed();
   const uint32_t count = collect(file);
   uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place tells yet may be any of them
@@ -359,6 +372,7 @@ void FileWriter::give_up(ProcessFile& file) {
     if (entry == 0 || entry == format::kPlaceClaimed || !segment::make_image(file.chunk(place), images_[0]))
       continue;
     if (reinterpret_cast<const ChunkHeader*>(images_[0])->purpose != Purpose::kRecords) continue;
+    // What the file has of a chunk is not lost with the rest of it.
     lost += entries_of(images_[0]) - (places_[place].entry == entry ? places_[place].entries : 0);
   }
   __atomic_fetch_add(format::loss_counter(file.header(), why), lost, __ATOMIC_RELAXED);
@@ -366,6 +380,8 @@ void FileWriter::give_up(ProcessFile& file) {
 }
 
 bool FileWriter::fetch_request(ProcessFile& file) {
+  // One read for number and request. A copy that is torn all the same does not fit its check
+  // (session/control.cc).
   constexpr size_t kFrom = offsetof(FileHeader, control), kTo = offsetof(FileHeader, in_force);
   alignas(8) char words[kTo - kFrom];
   const int fd = file.own_file().get();
@@ -376,6 +392,7 @@ bool FileWriter::fetch_request(ProcessFile& file) {
   format::ControlRequest request;
   memcpy(&request, words + (offsetof(FileHeader, request) - kFrom), sizeof request);
   const bool is_new = number != __atomic_load_n(&header->control, __ATOMIC_RELAXED);
+  // The same number with other words: the request was fetched half written, and is copied again.
   if (!is_new && memcmp(&header->request, &request, sizeof request) == 0) return false;
   auto* to = reinterpret_cast<uint64_t*>(&header->request);
   for (size_t i = 0; i < sizeof request / sizeof *to; ++i) {
@@ -383,6 +400,7 @@ bool FileWriter::fetch_request(ProcessFile& file) {
     memcpy(&word, reinterpret_cast<const char*>(&request) + i * sizeof word, sizeof word);
     __atomic_store_n(&to[i], word, __ATOMIC_RELAXED);
   }
+  // Last, so that the keeper finds the request behind a number that it has not seen.
   __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
   return is_new;
 }

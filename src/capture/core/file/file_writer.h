@@ -2,8 +2,7 @@
 // Puts what a segment holds into the process file, behind the threads that write it (docs/decisions/0015).
 //
 // The writer thread calls `write`, which may wait as long as storage likes; at exit, whoever closes may call
-// it where there is no such thread. One caller at a time. `trouble` and `stuck_since_ns` are for threads that
-// find no place.
+// it where there is no such thread. One caller at a time. `trouble` is for threads that find no place.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -35,6 +34,7 @@ class FileWriter {
   struct Newest {  // number of the newest chunk of each list of a log
     uint32_t defs, records;
   };
+  // What the writer knows of a place, by its index in the segment.
   struct Place {
     uint64_t sum;      // of what the file has
     uint32_t entry;    // whose sum it is: the table's

@@ -23,6 +23,7 @@ void OwnFile::take(int fd, const char* path) {
   fd_.store(fd, std::memory_order_relaxed);
 }
 
+// One system call for each use. What the host closes between this look and the use stays a risk.
 bool OwnFile::is_ours(int fd) const {
   struct stat file {};
   return segment::file_status(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;

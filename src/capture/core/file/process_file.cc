@@ -160,6 +160,7 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   return true;
 }
 
+// Written, not only reserved: zeros are the state kBuilding, and a full disk shows at once.
 bool ProcessFile::allocate_header() {
   static const char zeros[format::kHeaderBytes] = {};
   WithoutSizeSignal without;
@@ -169,6 +170,7 @@ bool ProcessFile::allocate_header() {
 uint32_t ProcessFile::make_chunk() {
   uint32_t next = claim_chunk();
   if (next != kNoChunk || at_cap()) return next;
+  // Nothing is prepared, so this thread makes a place itself, by system calls: not on the event path.
   next = claimed_.load(std::memory_order_relaxed);
   do {
     if (next >= max_chunks_) return kNoChunk;
@@ -232,6 +234,8 @@ uint32_t ProcessFile::take_back() {
   uint64_t now;
   do {
     if (static_cast<uint32_t>(head) == 0) return kNoChunk;
+    // Another thread may take this place meanwhile and leave a stale `below`: the count then makes the
+    // exchange fail.
     uint32_t below = __atomic_load_n(&below_[static_cast<uint32_t>(head) - 1], __ATOMIC_RELAXED);
     now = ((head >> 32) + 1) << 32 | below;
   } while (!returned_.compare_exchange_weak(head, now, std::memory_order_acquire, std::memory_order_acquire));

@@ -21,8 +21,8 @@
 // is left.
 //
 // States of a file that a crash can leave: absent; empty, or with state kBuilding (nothing to read); kOpen
-// (all published entries are whole, in the segment or in the file); kDiskFull and kSizeCap (as kOpen, capture
-// stopped); kClosed.
+// (all published entries are whole, in the segment or in the file); kDiskFull (as kOpen, and the last write
+// found no room); kSizeCap (as kOpen, capture stopped); kClosed.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -31,6 +31,7 @@ constexpr uint64_t kRoomForOthers = uint64_t{512} << 20;
 bool has_room(const char* folder, uint64_t bytes) {
   struct statfs there {};
   if (statfs(folder, &there) != 0) return false;
+  // A tmpfs without a limit reports no blocks at all.
   return there.f_blocks == 0 ||
          there.f_bavail * static_cast<uint64_t>(there.f_bsize) >= kRoomForOthers + bytes;
 }
@@ -56,6 +57,8 @@ bool Segment::make_named(const Identity& identity, format::Source source, uint64
     return false;
   char path[128];
   for (int attempt = 0; attempt < 16; ++attempt) {
+    // Pid and start survive exec, whose old segment may still wait for its adopter: the salt tells the two
+    // apart.
     const uint64_t salt = (read_ticks() + static_cast<uint64_t>(attempt)) * 0x9e3779b97f4a7c15;
     snprintf(name_, sizeof name_, "%s%u-%d-%llu-%s-%08x", format::kSegmentPrefix, geteuid(), identity.pid,
              static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"),
@@ -76,6 +79,7 @@ bool Segment::make_named(const Identity& identity, format::Source source, uint64
 
 // Nobody can cut it short, whoever opens it.
 bool Segment::make_nameless(uint64_t bytes) {
+  // By number: glibc has memfd_create only since 2.27, and the libraries run with older ones.
   constexpr unsigned kCloexec = 1, kAllowSealing = 2;
   constexpr int kAddSeals = 1033, kSealSeal = 1, kSealShrink = 2, kSealGrow = 4;
   const int fd =
@@ -105,6 +109,7 @@ bool Segment::map(uint32_t places, int fd) {
 bool Segment::create(const Identity& identity, format::Source source, uint32_t places, uint32_t needed) {
   places = fit(places);
   rlimit size{};
+  // The limit counts for tmpfs and memfd, too: beyond it ftruncate raises SIGXFSZ, which would end the host.
   const bool may_grow = getrlimit(RLIMIT_FSIZE, &size) == 0 &&
                         (size.rlim_cur == RLIM_INFINITY || size.rlim_cur >= format::segment_bytes(places));
   const uint64_t bytes = format::segment_bytes(places);
@@ -130,6 +135,7 @@ bool Segment::allocate_header() {
 }
 
 bool Segment::allocate(uint32_t first, uint32_t places) {
+  // Only /dev/shm has a size that can run out; what has no name is bounded by memory alone.
   if (name_[0] == 0) return true;
   const int fd = file_.get();
   const uint64_t at = format::segment_file_offset(places_) + format::chunk_offset(first);
@@ -152,7 +158,8 @@ void Segment::publish(const OwnFile& file, uint64_t key) {
 }
 
 void Segment::remove() {
-  // By the descriptor: a name that was taken by somebody else stays.
+  // Not if neither descriptor nor name lead to our inode any more. The name is not compared where the
+  // descriptor is good: in a sticky folder only our own user could have taken it.
   if (name_[0] != 0 && file_.get() >= 0) unlink(file_.path());
   file_.close();
   name_[0] = 0;

@@ -10,6 +10,8 @@ namespace lockstep::capture {
 // To grow beyond the process's file size limit raises SIGXFSZ, which would end the host; the error is enough.
 class WithoutSizeSignal {
  public:
+  // For its thread alone, while it lives. A signal that came meanwhile is taken before the old mask comes
+  // back.
   WithoutSizeSignal() {
     sigemptyset(&signal_);
     sigaddset(&signal_, SIGXFSZ);

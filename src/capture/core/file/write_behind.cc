@@ -63,10 +63,13 @@ void* WriteBehind::adopt(void*) {
 }
 
 void WriteBehind::write() {
+  // The memory of a named ring outlives the process: its file is written when a tool asks for it, and at
+  // exit.
   const bool is_kept = file_->ring() && file_->segment().name()[0] != 0;
   const int64_t write_every = write_every_ns(*file_);
   int64_t last_new = 0, last_all = 0, last_past = 0, last_look = 0;
   while (!is_ending_.load(std::memory_order_acquire)) {
+    // Before anything is looked at, so that what rings from here on ends the nap.
     const uint32_t calls = bell_.calls();
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     if (is_kept) {
@@ -85,6 +88,7 @@ void WriteBehind::write() {
       if (writer_.fetch_request(*file_)) asked_();
       last_look = now;
     }
+    // Also where a ring is kept: a tool waits for the answer in the header.
     if (has_answer_.exchange(false, std::memory_order_acq_rel)) {
       const bool save = is_saving_.exchange(false, std::memory_order_relaxed);
       writer_.write(*file_, save ? Depth::kAll : is_kept ? Depth::kHeader : Depth::kNew);

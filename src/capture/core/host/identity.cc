@@ -24,6 +24,7 @@ void copy_text(char (&out)[N], const char* text) {
   out[length] = 0;
 }
 
+// Stricter than strtol: a sign or a blank is no rank.
 int32_t env_number(const char* name) {
   const char* text = getenv(name);
   if (text == nullptr || *text < '0' || *text > '9') return -1;
@@ -79,12 +80,14 @@ Identity read_identity() {
   if (segment::read_process_stat("/proc/self/stat", &stat)) identity.start_ticks = stat.start_ticks;
   long per_second = sysconf(_SC_CLK_TCK);
   if (identity.start_ticks != 0 && per_second > 0) {
+    // Field 22 counts the time that the host slept, as CLOCK_BOOTTIME does.
     auto since_boot =
         static_cast<int64_t>(identity.start_ticks * (1000000000 / static_cast<uint64_t>(per_second)));
     identity.start_realtime_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
   }
   segment::read_boot_id(identity.boot_id);
   read_launcher(&identity);
+  // A name that is cut may come without its NUL: the last byte is never given away.
   if (gethostname(identity.host, sizeof identity.host - 1) != 0 || identity.host[0] == 0)
     copy_text(identity.host, "unknown");
   copy_text(identity.host_id, getenv("NCCL_HOSTID"));

@@ -9,6 +9,7 @@
 
 namespace lockstep::capture {
 
+// As FileHeader has them; texts are cut to their field, with a NUL.
 struct Identity {
   int32_t pid;
   uint32_t pid_namespace;
@@ -23,6 +24,7 @@ struct Identity {
   char visible_devices[256];
 };
 
+// Reads the environment and some files of /proc: for init, not for the event path.
 Identity read_identity();
 // Copies the identity and the command line into a file header.
 void store_identity(const Identity& identity, format::FileHeader* header);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A segment's pages count for the control group of the process, and each group on the way up bounds all below
+// it. So the strictest decides; a file that is not there limits nothing. Version 1 writes a number near 2^63
+// where there is no limit, which limits nothing either.
 #include "capture/core/host/memory_limit.h"
 
 #include <stdio.h>

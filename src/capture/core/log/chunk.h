@@ -22,7 +22,8 @@ inline void name_next(char* chunk, uint32_t next) {
 }
 
 // In a ring the chunk may be copied meanwhile. So what it held goes before its old number does: who sees the
-// new one sees nothing of the old entries.
+// new one sees nothing of the old entries. Its thread alone writes to it from here on; the chunk's number in
+// the file is the place's, not `chunk_no`.
 inline char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no, LogOwner owner) {
   char* chunk = Session::get().file().chunk(index);
   auto* header = reinterpret_cast<format::ChunkHeader*>(chunk);

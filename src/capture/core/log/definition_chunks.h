@@ -7,6 +7,7 @@
 
 namespace lockstep::capture {
 
+// A full chunk names its successor before anything is written there.
 class DefinitionChunks {
  public:
   void begin(uint32_t index, LogOwner owner) {

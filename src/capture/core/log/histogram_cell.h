@@ -18,6 +18,7 @@ inline void add_operation(format::HistogramCell* cell, uint64_t bytes, uint64_t 
   cell->last_ticks = ticks;
 }
 
+// In ns. Buckets are powers of two from 1,024 ns on, the last without an upper bound.
 inline void add_duration(format::HistogramCell* cell, uint64_t ns) {
   if (cell->timed == 0 || ns < cell->min_ns) cell->min_ns = ns;
   if (ns > cell->max_ns) cell->max_ns = ns;

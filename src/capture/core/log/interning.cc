@@ -83,6 +83,7 @@ uint32_t Interning::find_name(Names* names, format::Def kind, const char* name, 
     hash = (hash ^ word) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
   }
+  // Names are compared by 64 bits of hash alone: the text may have left memory with its chunk.
   if (const uint32_t* known = names->known.find(hash, hash)) return *known;
   const size_t bytes =
       sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always

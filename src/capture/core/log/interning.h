@@ -13,7 +13,8 @@
 
 namespace lockstep::capture {
 
-// What an operation is; the key of the shape cache. Pointers to the host's text: compared by address first.
+// What an operation is; the key of the shape cache. Pointers to the host's text, compared by address alone:
+// equal text at two addresses makes two shapes, and what stands at an address must not change.
 struct ShapeKey {
   const char* func;
   const char* datatype;

@@ -11,6 +11,7 @@
 namespace lockstep::capture {
 
 template <class Key, class Value>
+// Open addressing, at most half full, so a look-up ends after few steps. It doubles when it is.
 class KeyTable {
  public:
   // The value of a key, or nullptr. `hash` is well mixed in its upper half.

@@ -10,6 +10,7 @@ constinit LogTable LogTable::table{};
 ThreadLog* LogTable::take() {
   if (taken() >= format::kMaxLogs) return nullptr;
   for (uint32_t slot = 0; slot < format::kMaxLogs; ++slot) {
+    // Acquire: the next thread sees all that the thread before stored in the log.
     bool free = false;
     if (__atomic_load_n(&in_use_[slot], __ATOMIC_RELAXED) ||
         !__atomic_compare_exchange_n(&in_use_[slot], &free, true, false, __ATOMIC_ACQUIRE,
@@ -33,6 +34,8 @@ void LogTable::give_back(ThreadLog* log) {
 }
 
 void LogTable::at_thread_end(ThreadLog* log, void (*end)(void*)) {
+  // Of two threads with their first event at once, the second may find the key half made: it does not wait,
+  // and its slot is not used again.
   uint32_t none = 0;
   if (__atomic_compare_exchange_n(&key_state_, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
       pthread_key_create(&key_, end) == 0)

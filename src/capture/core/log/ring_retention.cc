@@ -27,6 +27,7 @@ uint32_t ThreadLog::drop_oldest(OpenEvents* open) {
     const auto kind = static_cast<uint8_t>(head->kind);
     const uint32_t bytes = format::record_bytes(kind);
     if (bytes == 0) break;
+    // A stop that came on another thread is not in the record; that thread has noted the end.
     const bool is_open = head->stop_after == 0 && (head->flags & format::kFlagStopped) == 0;
     const uint64_t handle = format::make_handle(kind, id_, base + unit);
     if (is_open && format::is_event(kind) && open->count < OpenEvents::kMost &&
@@ -108,6 +109,7 @@ uint64_t ThreadLog::append_moved(const char* bytes) {
     default:
       break;
   }
+  // Their link is a channel; any other link is a distance to a record that is gone.
   const bool is_channel = head.kind == format::Kind::kKernelCh || head.kind == format::Kind::kKernelPhase;
   return publish_bytes(at, format::record_bytes(kind), head.kind, head.flags, is_channel ? head.link : 0, 0);
 }

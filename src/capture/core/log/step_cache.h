@@ -7,6 +7,7 @@
 
 namespace lockstep::capture {
 
+// Keys are hashes of parent and step: two steps may share one, so the caller compares the record itself.
 class StepCache {
  public:
   static uint64_t key(uint64_t parent, int32_t step) {

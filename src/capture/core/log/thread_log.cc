@@ -147,6 +147,7 @@ char* ThreadLog::next_chunk() {
     return nullptr;
   }
   ++chunk_no_;
+  // A log with a single chunk begins anew in the same one, which must not name itself.
   if (owned_ > 1) name_next(chunk_, index);
   __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   open_records(index);
@@ -217,6 +218,7 @@ void ThreadLog::append_user_tag(uint64_t child, uint64_t tag) {
 }
 
 void ThreadLog::append_mark(const char* name) {
+  // Past the cache, which compares addresses: the text may be another one next time.
   const ShapeRef shape =
       names_.define_shape({.func = name, .datatype = nullptr, .algo = nullptr, .proto = nullptr, .root = 0});
   auto* record = reserve<format::MarkRecord>();

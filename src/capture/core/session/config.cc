@@ -62,6 +62,7 @@ bool expand_tokens(const char* text, const Identity& identity, char* out, size_t
       case '%':
         put("%");
         break;
+      // A percent sign that begins no token stays as it is.
       default:
         put("%");
         --c;

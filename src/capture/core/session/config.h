@@ -25,6 +25,7 @@ struct Config {
   char problem[160];   // empty, or one line about a setting that was not understood
 };
 
+// Never fails. Reads the environment, which no other thread may change meanwhile.
 Config read_config(const Identity& identity);
 // "64M" -> bytes. False if it is no size.
 bool parse_size(const char* text, uint64_t* bytes);

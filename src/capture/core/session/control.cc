@@ -20,6 +20,7 @@ using format::Mode;
 bool is_sample(uint32_t keep, uint32_t of) { return keep >= 1 && keep <= of && of <= format::kMostSampled; }
 
 bool is_possible(const ControlRequest& r) {
+  // A bit of a newer tool is refused, not passed over: the tool would take it for done.
   if (r.what == 0 || (r.what & ~(format::kControlSetMode | format::kControlMark | format::kControlSave)) != 0)
     return false;
   const char* text = reinterpret_cast<const char*>(r.text);
@@ -30,6 +31,8 @@ bool is_possible(const ControlRequest& r) {
   const bool sample = r.mode == static_cast<uint32_t>(Mode::kSample);
   if (sample ? !is_sample(r.keep, r.of) : (r.keep | r.of) != 0) return false;
   const bool deep = sample || r.mode == static_cast<uint32_t>(Mode::kDeep);
+  // Communicators and sizes choose among deep events; a request that names some in a mode without any is a
+  // mistake.
   return r.comms <= format::kControlComms && (deep || (r.comms == 0 && r.min_bytes == 0));
 }
 
@@ -120,6 +123,7 @@ void Control::take(const ControlRequest& request, int64_t now_monotonic_ns, Seen
   wanted.min_bytes = request.min_bytes;
   wanted.comms = request.comms;
   memcpy(wanted.comm_ids, request.comm_ids, sizeof wanted.comm_ids);
+  // A request for good also ends a window that is open.
   (request.until_monotonic_ns != 0 ? window_ : base_) = wanted;
   until_ns_ = request.until_monotonic_ns;
   seen->changed = true;

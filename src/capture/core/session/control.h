@@ -13,6 +13,8 @@
 
 namespace lockstep::capture {
 
+// What is recorded, and of which operations: `keep` of every `of`, of at least `min_bytes`, of these
+// communicators only (0: of all).
 struct Recording {
   format::Mode mode = format::Mode::kDefault;
   uint32_t keep = 0, of = 0;  // kSample
@@ -44,7 +46,9 @@ class Control {
     char text[format::kControlTextBytes] = {};  // of the mark
   };
 
+  // Once, before there is a keeper.
   void start(const Config& config, format::FileHeader* header);
+  // Takes a new request, if there is one, and ends a window whose time has come. No system call.
   Seen look(const format::FileHeader* header, int64_t now_monotonic_ns);
   // Says in the header what is in force; when what look() found has been done, so that a tool can rely on it.
   // False if nothing is new.

@@ -53,10 +53,12 @@ static constinit WriteBehind g_writer;
 Session& Session::get() { return g_session; }
 
 bool Session::open(format::Source source, Steering steering) {
+  // Callers come back for every call that finds no log: once the phase has settled, this is one load.
   Phase phase = phase_.load(std::memory_order_acquire);
   if (phase != Phase::kIdle) return phase == Phase::kRunning;
   Locked locked(&g_lock);
   if (phase_.load(std::memory_order_relaxed) != Phase::kIdle) return running();
+  // A child that is forked in the middle has a half-made session, and its phase does not say so.
   g_opening.store(true, std::memory_order_relaxed);
   steering_ = steering;
   bool started = start_locked(source);
@@ -66,6 +68,8 @@ bool Session::open(format::Source source, Steering steering) {
 
 bool Session::start_locked(format::Source source) {
   uint64_t tick_hz = choose_host_clock();
+  // As early as possible: the farther it lies from the first anchor, the better the first estimate of the
+  // rate.
   const format::ClockAnchor early = take_anchor();
   Identity identity = read_identity();
   config_ = read_config(identity);
@@ -116,6 +120,7 @@ bool Session::start_locked(format::Source source) {
   if (steering_.record != nullptr) steering_.record(control_.now());
   file_.set_state(format::FileState::kOpen);
   phase_.store(Phase::kRunning, std::memory_order_release);
+  // From here on adopters take the segment for ours, so all that they read of it is there.
   file_.segment().publish(file_.own_file(), header->segment_key);
   const bool has_writer = g_writer.start(&file_, [] { g_session.keeper_bell_.ring(); });
   const int no_keeper = start_thread(keeper, this);
@@ -178,6 +183,7 @@ void Session::note_gpu(const CommInfo& info) {
 
 uint32_t Session::add_comm(const CommInfo& info) {
   if (!running()) return format::kNoComm;
+  // Before the lock: it reads files.
   note_gpu(info);
   Locked locked(&g_lock);
   auto* comm = define_locked<format::CommDef>();
@@ -194,6 +200,7 @@ uint32_t Session::add_comm(const CommInfo& info) {
   copy_text(comm->name, info.name);
   uint32_t index = comms_.load(std::memory_order_relaxed);
   publish_definition(comm, format::Def::kComm, index);
+  // Last: event threads accept a number below this one, and records must not name what is not defined.
   comms_.store(index + 1, std::memory_order_release);
   return index;
 }
@@ -322,6 +329,7 @@ void Session::lose(Loss kind) {
 Loss Session::loss_of_no_place() const {
   Loss why = kLoss_no_chunk;
   if (file_.at_cap() || file_.state() == format::FileState::kSizeCap) return kLoss_size_cap;
+  // The places of a ring come back from its logs, not from the writer: storage is not the cause.
   if (file_.ring()) return why;
   g_writer.trouble(&why);
   return why;
@@ -403,6 +411,8 @@ void Session::close() {
   const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + kLongestGoodbye;
   if (!lock_until(&g_lock, deadline)) return;
   if (lock_until(&g_growth, deadline)) {
+    // The last anchor bounds the line by which the last ticks become time. It needs a chunk, so it comes
+    // before the file closes.
     if (auto* anchor = define_locked<format::AnchorDef>()) {
       anchor->anchor = take_anchor();
       publish_definition(anchor, format::Def::kAnchor, 0);
@@ -420,6 +430,7 @@ void Session::close() {
 // The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that,
 // except that events it loses are counted in the shared header.
 void Session::after_fork_in_child() {
+  // Whoever held them is not in the child.
   g_lock = g_growth = PTHREAD_MUTEX_INITIALIZER;
   bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);
   if (g_session.phase() != Phase::kRunning && !was_opening) return;

@@ -28,6 +28,7 @@ namespace lockstep::capture {
 
 enum class Phase : uint32_t { kIdle, kRunning, kClosed, kForked, kFailed, kOff };
 
+// What is known of a communicator when it begins. -1, 0 and empty are unknown; `name` lives during the call.
 struct CommInfo {
   uint64_t comm_id = 0;
   const char* name = nullptr;

@@ -20,6 +20,7 @@ namespace lockstep::nccl_abi::rccl_v6 {
 inline constexpr uint64_t kTypeProxyDiag = 0x8000;
 inline constexpr State kProxyDiagUpdate = static_cast<State>(31);
 
+// Only the members up to `is_send` are read here: those behind are 0, or not there at all where NCCL calls.
 struct ProxyOp {
   int32_t pid;
   uint8_t channel;
@@ -56,6 +57,7 @@ struct Descriptor {
     v6::CeBatch ce_batch;
   };
 };
+// Passed on to a chained plugin as it is, never read.
 struct ProxyDiag {
   uint8_t kind;
   uint8_t reserved;

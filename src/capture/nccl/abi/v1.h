@@ -7,6 +7,9 @@
 namespace lockstep::nccl_abi {
 
 namespace v1 {
+// What it is comes as codes, whose texts are in common.h. `count` is in elements of `datatype`, for AllGather
+// and Broadcast in bytes. Buffers are addresses and never followed. Of `op`, `traffic_bytes` and the two
+// flags at the end nothing is recorded.
 struct Coll {
   const char* name;
   uint64_t comm_hash;
@@ -26,6 +29,8 @@ struct Coll {
   int32_t is_collnet;
   int32_t is_nvls;
 };
+// `peer` is a rank of the communicator. Up to v3, `name` and `comm_hash` of each operation are all that is
+// said of its communicator: init says nothing.
 struct P2p {
   const char* name;
   uint64_t comm_hash;
@@ -35,6 +40,8 @@ struct P2p {
   size_t count;
   int32_t peer;
 };
+// `type` is one bit of the event types; up to v4 it is one byte wide, so API events do not fit. `parent` is a
+// handle of ours, of another process (PXN), or NULL. `rank`: in the communicator.
 struct Descriptor {
   uint8_t type;
   void* parent;
@@ -46,6 +53,7 @@ struct Descriptor {
     ProxyStep proxy_step;
   };
 };
+// Up to v3 states 0 to 7 report every step of a ProxyOp: bytes and steps so far.
 struct StateArgs {
   union {
     struct {

@@ -7,6 +7,7 @@
 namespace lockstep::nccl_abi {
 
 namespace v2 {
+// Since v2 names are texts: those that common.h has for v1's codes.
 struct Coll {
   const char* name;
   uint64_t comm_hash;
@@ -32,6 +33,7 @@ struct P2p {
   size_t count;
   int32_t peer;
 };
+// The events are those of v1.
 struct Descriptor {
   uint8_t type;
   void* parent;

@@ -8,6 +8,7 @@
 namespace lockstep::nccl_abi {
 
 namespace v3 {
+// As in v2, without `traffic_bytes`.
 struct Coll {
   const char* name;
   uint64_t comm_hash;
@@ -24,6 +25,7 @@ struct Coll {
   const char* proto;
 };
 using P2p = v2::P2p;
+// New in v3: KernelCh, still without times, and NetPlugin.
 struct Descriptor {
   uint8_t type;
   void* parent;

@@ -7,6 +7,8 @@
 namespace lockstep::nccl_abi {
 
 namespace v4 {
+// Since v4 init tells name and hash of the communicator. `count` is as in v1. `channels` was `max_channels`
+// before.
 struct Coll {
   uint64_t seq;
   const char* func;
@@ -20,6 +22,7 @@ struct Coll {
   const char* algo;
   const char* proto;
 };
+// `channels` is left uninitialised by the adapters of newer releases.
 struct P2p {
   const char* func;
   void* buffer;
@@ -28,6 +31,7 @@ struct P2p {
   int32_t peer;
   uint8_t channels;
 };
+// New in v4: GPU times of KernelCh, and states 19 and 20.
 struct Descriptor {
   uint8_t type;
   void* parent;

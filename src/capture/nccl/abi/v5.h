@@ -7,10 +7,13 @@
 namespace lockstep::nccl_abi {
 
 namespace v5 {
+// New in v5: what the program calls, beside what NCCL makes of it. `depth` is as NCCL counts nested groups.
 struct GroupApi {
   bool graph_captured;
   int32_t depth;
 };
+// `count` is in elements as the program passed them, also for AllGather and Broadcast. `stream` is a
+// pointer's value.
 struct CollApi {
   const char* func;
   size_t count;
@@ -19,6 +22,7 @@ struct CollApi {
   void* stream;
   bool graph_captured;
 };
+// Who the peer is, the P2p event says.
 struct P2pApi {
   const char* func;
   size_t count;
@@ -29,6 +33,7 @@ struct P2pApi {
 struct KernelLaunch {
   void* stream;
 };
+// `parent` of the descriptor is the CollApi now; `parent_group` is the handle of the Group, the kernel plan.
 struct Coll {
   uint64_t seq;
   const char* func;
@@ -52,6 +57,7 @@ struct P2p {
   uint8_t channels;
   void* parent_group;
 };
+// `type` is eight bytes wide from here on.
 struct Descriptor {
   uint64_t type;
   void* parent;

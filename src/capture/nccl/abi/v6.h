@@ -7,6 +7,8 @@
 namespace lockstep::nccl_abi {
 
 namespace v6 {
+// New in v6: collectives by copy engines, without a kernel. `sync_strategy` is recorded where other
+// collectives have their algorithm.
 struct CeColl {
   uint64_t seq;
   const char* func;
@@ -26,6 +28,7 @@ struct CeSync {
   bool is_complete;
   int32_t ranks;
 };
+// `ops` and `total_bytes` are of the whole batch.
 struct CeBatch {
   int32_t ops;
   size_t total_bytes;

@@ -8,6 +8,7 @@
 namespace lockstep::nccl_abi {
 
 namespace v7 {
+// `user_tag`: what the program gave NCCL for the operation; 0 none. So in all of them.
 struct CollApi {
   const char* func;
   size_t count;
@@ -25,6 +26,7 @@ struct P2pApi {
   bool graph_captured;
   uint64_t user_tag;
 };
+// New in v7: operations on symmetric memory, whose kernel variant is recorded as their algorithm.
 struct Coll {
   uint64_t seq;
   const char* func;
@@ -68,6 +70,7 @@ struct CeColl {
   void* stream;
   uint64_t user_tag;
 };
+// New in v7: a part of a channel's GPU work. `ptimer` as in KernelCh: the begin; the end comes with state 31.
 struct KernelPhase {
   uint8_t channel;
   uint8_t phase;

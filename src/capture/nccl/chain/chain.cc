@@ -36,11 +36,13 @@ namespace {
 
 using std::memory_order_acquire, std::memory_order_relaxed, std::memory_order_release;
 
+// What a message lists may be newer than what is spoken here.
 constexpr int kNewestApi = 7, kNewestProbed = 12;
 constexpr uint32_t kCommsPerChainPage = 1024, kChainPages = 1024;
 // Communicators of ours count from the one end, those that only the other plugin knows from the other.
 constexpr uint32_t kMostChained = kCommsPerChainPage * kChainPages;
 
+// Read once, at load: from then on NCCL may have seen the tables that chaining changes.
 char g_wanted[512];
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<ChainedComm*> g_pages[kChainPages];
@@ -62,6 +64,7 @@ void log_message(nccl_abi::Logger logger, int level, const char* text) {
 }
 
 void* symbol_of(int version) {
+  // Not from the whole program, where our own library has the same names.
   char name[24];
   snprintf(name, sizeof name, "ncclProfiler_v%d", version);
   return dlsym(g_library.handle, name);
@@ -93,7 +96,8 @@ void open_library() {
   g_library.problem[0] = 0;
   for (int version = 1; version <= kNewestApi; ++version) {
     const void* plugin = symbol_of(version);
-    // Chained to itself it would call itself for ever.
+    // Chained to itself it would call itself for ever. By the name that it gives itself: a path or a link may
+    // hide what it is.
     if (plugin == nullptr || strcmp(name_of(plugin), make_plugin<1>().name) != 0) continue;
     snprintf(g_library.problem, sizeof g_library.problem, "is Lockstep itself");
     dlclose(g_library.handle);
@@ -168,6 +172,7 @@ ChainedComm* comm_at(uint32_t index, bool make) {
   ChainedComm* comms = page.load(memory_order_acquire);
   if (comms == nullptr && make) {
     Locked locked(&g_lock);
+    // Once more: another thread may have made the page.
     comms = page.load(memory_order_acquire);
     if (comms == nullptr) {
       void* memory = mmap(nullptr, kCommsPerChainPage * sizeof(ChainedComm), PROT_READ | PROT_WRITE,
@@ -184,6 +189,7 @@ ChainedComm* comm_at(uint32_t index, bool make) {
 uint32_t chain_tag() {
   uint32_t tag = g_chain.tag.load(memory_order_relaxed);
   if (tag != 0) return tag;
+  // A time and an address of the stack differ from process to process.
   const auto now = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
   tag = static_cast<uint32_t>(((now ^ reinterpret_cast<uintptr_t>(&now)) * 0x9e3779b97f4a7c15) >> 32) |
         0x80000000u;
@@ -209,6 +215,7 @@ __attribute__((constructor)) void at_load() {
   if (asked == nullptr || strcasecmp(asked, "none") == 0) return;
   snprintf(g_wanted, sizeof g_wanted, "%s", asked);
   if (g_wanted[0] == 0) return;
+  // From here on NCCL finds the callbacks that chain. It cannot have looked yet: the loader runs this first.
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   chain<1>(&lockstep_profiler_v1);
   chain<2>(&lockstep_profiler_v2);
@@ -244,6 +251,7 @@ void log_left_out(nccl_abi::Logger logger, const char* name, int error) {
 // The place of this copy of NCCL, else one that no copy has or has any more; g_lock is held, without which no
 // communicator is added.
 static ChainedMask* place_of(const int* word) {
+  // A copy of NCCL that was unloaded leaves its place; its word's address may come back as another copy's.
   ChainedMask* free = nullptr;
   for (ChainedMask& mask : g_chain.masks) {
     wait_and_take(&mask);
@@ -282,6 +290,7 @@ static void follow_taken(ChainedMask* mask, bool launching, bool always) {
   constexpr int kKernelBits = static_cast<int>(nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase);
   // With the only communicator still in its init, nothing is queued.
   const bool is_first = always && mask->comms == 1;
+  // Until nothing has changed meanwhile: who changed a word and found the mask taken has left it to us.
   for (;;) {
     const int wanted = __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST) | mask->wanted_there(__ATOMIC_SEQ_CST);
     const int merged = mask->merged.load(memory_order_relaxed);
@@ -293,6 +302,7 @@ static void follow_taken(ChainedMask* mask, bool launching, bool always) {
     if (((wanted ^ merged) & kKernelBits) != 0 && !is_first &&
         !may_switch_kernels(launching, (wanted & kKernelBits) != 0))
       next = (wanted & ~kKernelBits) | (merged & kKernelBits);
+    // Without a communicator NCCL may be unloaded, and its word with it.
     if (mask->comms != 0) __atomic_store_n(mask->word, next, __ATOMIC_SEQ_CST);
     mask->merged.store(next, memory_order_relaxed);
     if (next != wanted) break;
@@ -314,6 +324,7 @@ void apply_pending_chain() {
   apply_pending();
   for (ChainedMask& mask : g_chain.masks) follow(&mask, false);
   const uint64_t missed = g_chain.missed.load(memory_order_relaxed);
+  // Each time that the number has doubled: the file keeps every note.
   if (missed >= 2 * g_missed_reported.load(memory_order_relaxed) + 1) report_missed();
 }
 
@@ -326,6 +337,7 @@ ChainedComm* new_chained_comm(void** context) {
     return ours < kMostChained / 2 ? comm_at(ours, true) : nullptr;
   const uint32_t others = g_others.fetch_add(1, memory_order_relaxed);
   if (others >= kMostChained / 2) return nullptr;
+  // Numbers of our own grow from the other end, so the two never meet.
   const uint32_t index = kMostChained - 1 - others;
   ChainedComm* comm = comm_at(index, true);
   if (comm != nullptr) *context = reinterpret_cast<void*>(format::make_context(chain_tag(), index));
@@ -344,6 +356,7 @@ ChainedComm* chained_comm(uint64_t context) {
 }
 
 uint64_t new_chain_only(HandlePairs::Room room) {
+  // A block of numbers for each thread: of one counter for all, each event would write the cache line.
   constexpr uint64_t kBlock = 256;
   static thread_local uint64_t next = 0;
   if (next % kBlock == 0) next = g_next_chain_only.fetch_add(1, memory_order_relaxed) * kBlock;
@@ -391,6 +404,7 @@ uint32_t enabling_bits(int api, uint32_t type_index) {
   constexpr uint32_t kCollApiBits = kTypeCollApi | kTypeColl | kWork | kCopies;
   constexpr uint32_t kP2pApiBits = kTypeP2pApi | kTypeP2p | kWork;
   constexpr uint32_t kGroupBits = kTypeGroup | kTypeColl | kTypeP2p | kWork;
+  // In the order of NCCL's type bits.
   constexpr uint32_t kBits[16] = {kGroupBits,
                                   kTypeColl | kWork,
                                   kTypeP2p | kWork,

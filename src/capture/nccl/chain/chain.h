@@ -36,6 +36,8 @@ struct ChainedMask {
 };
 inline constexpr uint32_t kChainedMasks = 16;
 
+// A communicator as the chained plugin knows it, by the number in our context. All zero: not chained. `mask`
+// and `rank` are written before `valid`, and stay.
 struct ChainedComm {
   std::atomic<bool> valid;           // chained at all: `mask` and `rank` are known
   std::atomic<void*> context;        // the plugin's
@@ -45,6 +47,7 @@ struct ChainedComm {
   int32_t rank;
 };
 
+// One for the process; its members are for any thread.
 struct ChainState {
   HandlePairs pairs;
   ChainedMask masks[kChainedMasks] = {};
@@ -87,16 +90,17 @@ inline void follow(ChainedMask* mask, bool launching) {
   if (__builtin_expect((own | other) != mask->merged.load(std::memory_order_relaxed), 0))
     follow_slowly(mask, launching);
 }
-// The keeper's, in place of settle() of steering.h.
+// The keeper's, in place of apply_pending() of steering.h.
 void apply_pending_chain();
 
 // Takes a context of ours, or where that is none of a communicator of ours makes one. nullptr: no room.
 ChainedComm* new_chained_comm(void** context);
+// By the tag: a context of our capture, or one that was made for the chained plugin alone.
 bool is_of_this_process(uint64_t context);
 // nullptr for a context of another process, and for one that is not chained.
 ChainedComm* chained_comm(uint64_t context);
 
-// Where the handle of an event is kept.
+// Where the handle of an event is kept. By its kind, as the handle itself says it.
 HandlePairs::Room room_of(uint64_t handle);
 HandlePairs::Found find_pair(uint64_t handle);
 inline void count_missed() { g_chain.missed.fetch_add(1, std::memory_order_relaxed); }

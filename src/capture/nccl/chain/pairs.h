@@ -63,6 +63,7 @@ class HandlePairs {
     return false;
   }
 
+  // The handle is looked at again behind the rest: a pair that was replaced meanwhile is not found.
   Found find(Room room, uint64_t handle) const {
     const Pair* set = set_of(room, handle);
     for (uint32_t way = 0; way < kWays; ++way) {
@@ -74,6 +75,7 @@ class HandlePairs {
     return {};
   }
 
+  // From now on the pair is the first to make room in its set.
   void note_stop(Room room, uint64_t handle) {
     Pair* set = set_of(room, handle);
     for (uint32_t way = 0; way < kWays; ++way) {

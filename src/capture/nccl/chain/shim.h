@@ -99,6 +99,8 @@ struct ChainedCallsOf {
 };
 
 template <int kApi>
+// NCCL's callbacks of one version when a plugin is chained. Any thread; no lock on the event path. The handle
+// that NCCL gets is ours if we keep the event, else one of the chained plugin's alone.
 class ChainShim {
  public:
   using Descriptor = typename Version<kApi>::Descriptor;
@@ -150,6 +152,7 @@ class ChainShim {
     return 0;
   }
 
+  // Ours first, so that the other plugin's work is not in our time.
   static nccl_abi::NcclResult stop_event(void* handle) {
     const uint64_t number = as_number(handle);
     if (!is_chain_only(number)) own().stop_event(handle);
@@ -165,6 +168,7 @@ class ChainShim {
     return 0;
   }
 
+  // Ours first, as with a stop.
   static nccl_abi::NcclResult record_event_state(void* handle, nccl_abi::State state, StateArgs* args) {
     const uint64_t number = as_number(handle);
     if (!is_chain_only(number)) own().record_event_state(handle, state, args);
@@ -179,6 +183,7 @@ class ChainShim {
     return 0;
   }
 
+  // Once for each communicator, whatever the host calls.
   static nccl_abi::NcclResult finalize(void* context) {
     own().finalize(context);
     ChainedComm* comm = chained_comm(as_number(context));
@@ -195,6 +200,7 @@ class ChainShim {
   static const typename Version<kApi>::Plugin& own();
 
  private:
+  // What each of the two asked for when NCCL decided about an event: for most, when the operation was called.
   struct Masks {
     uint16_t own, other;
   };
@@ -424,6 +430,8 @@ class ChainShim {
                                  nccl_abi::kTypeCeBatch | nccl_abi::kTypeKernelPhase;
     return (type & kLeaves) != 0;
   }
+  // Puts the pair in, and gives NCCL a handle where ours is none. Leaves that the other does not have need no
+  // pair.
   static void keep(void** handle, uint64_t there, const Descriptor& d, const PairFacts& facts) {
     const uint64_t here = as_number(*handle);
     // Up to v4 a declined event gets a handle without a log, the same for all.

@@ -38,6 +38,7 @@ inline uint8_t datatype_code(const char* name) {
 inline uint8_t algo_code(const char* name) { return code_of(name, nccl_abi::kAlgoNames, 7, /*PAT*/ 6); }
 inline uint8_t proto_code(const char* name) { return code_of(name, nccl_abi::kProtoNames, 3, /*SIMPLE*/ 2); }
 
+// Where both versions have the field.
 #define LOCKSTEP_COPY(field)  \
   if constexpr (requires {    \
                   from.field; \
@@ -46,6 +47,7 @@ inline uint8_t proto_code(const char* name) { return code_of(name, nccl_abi::kPr
   to->field = from.field
 
 template <class From, class To>
+// `to` has codes (v1) or texts; `from` has texts: where NCCL speaks v1, the chained plugin does, too.
 void translate_names(const From& from, To* to) {
   if constexpr (sizeof(to->func) == 1) {
     to->func = func_code(from.func);
@@ -98,6 +100,7 @@ void translate_operation(const From& from, To* to) {
 }
 
 template <class From, class To>
+// Events that v1 does not have, where both versions have them; else `to` stays zero.
 void translate_newer(const From& from, To* to) {
   switch (uint64_t{from.type}) {
     case nccl_abi::kTypeKernelCh:
@@ -183,6 +186,7 @@ void translate(const typename Version<kFrom>::Descriptor& from, int32_t rank,
 #undef LOCKSTEP_COPY
 
 template <class From, class To>
+// Of one layout they are copied whole, as only the state says what of them holds.
 void translate_arguments(nccl_abi::State state, const From* from, To* to) {
   if (from == nullptr) return;
   if constexpr (sizeof(To) == sizeof(From)) {
