@@ -60,6 +60,7 @@ std::string row_table(const ComparedRuns& runs, const Style& style, const TextOp
   std::vector<const Row*> rows;
   size_t changed = 0, comparable = 0, all = 0;
   for (const Row& row : runs.comparison.rows) {
+    // Not counted either: the total would count one change twice.
     if (repeats(row)) continue;
     const bool is_changed = row.change == Change::kWorse || row.change == Change::kBetter;
     ++all;

@@ -83,6 +83,7 @@ class Exporter {
 
   void report_if_waiting() {
     if (metrics_.present() || has_reported_) return;
+    // Once until the run is there again, and not at every look.
     warn("waiting: " + error_.message());
     has_reported_ = true;
   }

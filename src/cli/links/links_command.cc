@@ -77,6 +77,7 @@ Result<void> add_traffic(const Arguments& arguments, LinksRecord& record) {
     if (record.traffic_absent = in_use(record.before.gpus); !record.traffic_absent.empty()) return {};
   TrafficOptions options;
   options.deep = arguments.has("deep");
+  // A host without CUDA, or with a driver that refuses, is still checked: the reason is part of the record.
   auto runtime = cuda_runtime(options.bytes);
   if (!runtime) {
     record.traffic_absent = runtime.error().message();
@@ -107,6 +108,7 @@ Result<LinksRecord> look(const Arguments& arguments) {
 }
 
 int run_links(const Arguments& arguments) {
+  // The options that would measure or record have nothing to do with a file that exists.
   if (arguments.has("from") && (arguments.has("record") || arguments.has("force") || arguments.has("deep")))
     return fail("--from judges a file: it goes with --baseline, --json and --verbose");
   auto record = look(arguments);

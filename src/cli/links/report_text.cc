@@ -34,6 +34,7 @@ class Report {
   std::string text() {
     headline();
     for (const Finding& finding : diagnosis_.findings)
+      // Notes follow under a heading of their own, without taking the first screen.
       if (finding.severity != Severity::kNote) print_finding(finding);
     notes();
     matrix(CellKind::kWrite, "GPU to GPU, GB/s: the row's GPU writes to the column's GPU");
@@ -63,6 +64,7 @@ class Report {
     else
       seen += "; states and counters only, no traffic";
     const std::string host = machine_.host.name.empty() ? "this host" : wording::name(machine_.host.name);
+    // Also of a host on which nothing was measured: the line then says so.
     if (!diagnosis_.verdict)
       line(style_.good("No problem found") + " on " + host + ": " + seen + ".");
     else

@@ -44,6 +44,7 @@ class Text {
   size_t limit() const { return verbose_ ? SIZE_MAX : kRows; }
 
   void findings() {
+    // Only of the logs: see docs/logs.md for what they cannot show.
     if (report_.findings.empty()) out_ += style_.good("No problem found") + " in the logs.\n";
     for (const Finding& finding : report_.findings) {
       const bool is_note = finding.severity == Severity::kNote;

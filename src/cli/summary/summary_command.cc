@@ -64,7 +64,6 @@ void show_op(const analysis::summary::OpFigures& op, Columns& out) {
 
 std::string op_table(const analysis::summary::SummaryFigures& figures, size_t limit) {
   if (figures.ops.empty()) return "\nOperations: none.\n";
-  // Only of the rows that are shown: a remark below a table is about that table.
   bool timed = false;
   for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) timed = timed || figures.ops[i].gpu.count > 0;
   std::string text =
