@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `trace` runs the user's command with capture in its environment and never gets in its way. Wrong options
-// and targets that exist are refused before the command starts, with exit code 2. A place that cannot be
-// written costs the trace and not the job, unless --require says otherwise. After the command has started its
-// exit code is ours, whatever becomes of the merge.
+// `trace` runs the user's command with capture in its environment. Wrong options, a missing capture library
+// and targets that are not to be replaced are refused before the command starts, with exit code 2. A place
+// that cannot be written costs the trace and not the job, unless --require says otherwise. Once the command
+// has started its exit code is ours, whatever becomes of the merge.
 #include <sys/stat.h>
 #include <unistd.h>
 
