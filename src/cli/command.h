@@ -18,6 +18,7 @@ struct Command {
   std::string_view description;  // paragraphs, separated by an empty line
   Operands operands;
   std::span<const Option> options;
+  // The exit code: base/exit_codes.h. It may throw; main() prints what.
   int (*run)(const Arguments& arguments);
 };
 
@@ -27,6 +28,7 @@ struct Command {
 
 // All commands, in the order of commands.def.
 std::span<const Command* const> all_commands();
+// nullptr: there is none of this name.
 const Command* find_command(std::string_view name);
 // The names, blank-separated, for messages and completions.
 std::string command_names();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the command and runs it. Exceptions end here: memory that runs out and a thread that cannot start are
+// an error line and exit code 2, and not a crash. --help is answered after parsing, so a wrong option beside
+// it is still an error.
 #include <malloc.h>
 
 #include <exception>
@@ -17,6 +20,7 @@ using namespace lockstep;
 namespace {
 
 int run(std::span<const char* const> words) {
+  // Help without being asked for it: the exit code says that nothing was done.
   if (words.empty()) {
     cli::print(cli::manual::program_help());
     return lockstep::kExitUsage;
@@ -47,6 +51,7 @@ int run(std::span<const char* const> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Before anything is written: with a file size limit SIGXFSZ would end the program instead of an error.
   cli::ignore_size_signal();
 #if defined(__GLIBC__)
   // One process' trace is freed before the next is read into the same memory: giving it back in between costs
@@ -54,5 +59,6 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif
+  // An exec with an empty argv is possible, and then there is no name to skip.
   return run(std::span<const char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
 }

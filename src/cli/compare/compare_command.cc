@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `compare` says whether run B is slower than run A. With gates the exit code is theirs alone: 1 if one
+// regressed, else 3 if one cannot tell. Without gates 1 means that some figure got worse, and 3 that no
+// figure could be compared. Gates are parsed before the runs are read, which may take minutes.
 #include <algorithm>
 #include <optional>
 
@@ -25,6 +28,7 @@ constexpr Option kCompareOptions[] = {
 };
 
 int exit_code(const compare::ComparedRuns& runs, const compare::GateReport& gates) {
+  // Who names conditions wants those judged and no others.
   if (!gates.gates.empty()) {
     switch (compare::worst(gates.results)) {
       case compare::GateResult::State::kPass:
@@ -54,6 +58,7 @@ int run_compare(const Arguments& arguments) {
   auto limit = arguments.number("limit");
   if (!limit) return fail(limit.error());
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  // Ended by hand, as the bar has to be gone before a report is printed.
   std::optional<Progress> progress(std::in_place, "reading");
   auto runs = compare::compare_runs(arguments.operands()[0], arguments.operands()[1], progress->callback());
   progress.reset();

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads both runs and says in sentences what the comparison comes to. The runs are read one after the other,
+// and only sums by step of A stay while B is read: two large jobs at once may not fit into memory. The
+// verdict follows the step, as that is what a user waits for. The cause is the row that adds most to a step,
+// of the kinds of row that blame a place.
 #include "cli/compare/compared_runs.h"
 
 #include <algorithm>
@@ -28,6 +32,7 @@ Result<Samples> read_samples(const std::string& path, ComparedRun& run,
   LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input({path}));
   if (input.runs.empty())
     return Error{ErrorCode::kInvalidInput, "holds no operations, so there is nothing to compare", path};
+  // Runs are in the order in which they are trusted; a mix of evidence is not added up.
   input::Input& first = input.runs.front();
   run.evidence = first.evidence;
   LOCKSTEP_ASSIGN(model::Job job, job::gather::gather(*first.source, {.threads = 0, .progress = progress}));
@@ -70,6 +75,7 @@ std::string step_sentence(const Row& row, Verdict::State& state) {
 }
 
 // What says where the time went, as against that it did.
+// Durations hold the waiting for whoever else is slow, and steps hold everything: neither says where.
 bool may_be_cause(const Row& row) {
   return row.change == Change::kWorse && row.cost_ns > 0 &&
          ((row.metric == Metric::kBusbw && row.level == Level::kComm) ||
@@ -79,6 +85,7 @@ bool may_be_cause(const Row& row) {
 std::string cause_sentence(const analysis::compare::Comparison& comparison, const Row& row) {
   std::string text;
   if (row.metric == Metric::kBusbw) {
+    // If most communicators lost bandwidth at this size, the worst one alone is not the cause.
     size_t alike = 0, worse = 0;
     for (const Row& other : comparison.rows) {
       if (other.metric != row.metric || other.level != row.level || other.func != row.func ||
@@ -122,6 +129,7 @@ Verdict verdict(const ComparedRuns& runs) {
   if (step != nullptr) {
     out.headline = step_sentence(*step, out.state);
   } else {
+    // Without steps on both sides the other rows decide, but how much slower B is stays open.
     const bool comparable =
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.ratio.has_value(); });
     const bool worse =

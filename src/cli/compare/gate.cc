@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses gates and judges them by the whole interval and not by the ratio: a gate that passes by chance is
+// worth nothing in CI. If an interval lies across the bound, the gate cannot tell, and the sentence says how
+// many steps would. Gates come from command lines and scripts, so their length and number are bounded.
 #include "cli/compare/gate.h"
 
 #include <algorithm>
@@ -18,6 +21,7 @@ using analysis::compare::Row;
 using State = GateResult::State;
 
 constexpr size_t kMostCharacters = 4096, kMostGates = 64, kMostShown = 24;
+// A larger bound is a slip, such as a missing decimal point.
 constexpr double kLargestRatio = 1000;
 constexpr double kMostLonger = 100;  // runs so much longer are no advice
 
@@ -60,6 +64,8 @@ class Parser {
     skip_blanks();
     const char* first = text_.data() + at_;
     const auto [end, failed] =
+        // No locale, so a gate means the same on every machine. It also reads `inf` and `nan`, which are
+        // refused below.
         std::from_chars(first, text_.data() + text_.size(), gate.bound, std::chars_format::fixed);
     if (failed != std::errc() || !(gate.bound > 0) || gate.bound > kLargestRatio)
       return expected("a ratio above 0, like 0.97");
@@ -71,6 +77,7 @@ class Parser {
   Result<void> parse_class(Gate& gate) {
     if (!take(":")) return {};
     if (gate.metric != Metric::kBusbw && gate.metric != Metric::kDuration) {
+      // Back to the colon, where the error is.
       --at_;
       return expected("'>=' or '<=', as only busbw and duration are of functions");
     }
@@ -142,6 +149,8 @@ std::string of_text(const Gate& gate) {
 // How many times the steps would bring the interval's end to the bound, if its middle stays.
 std::string advice(const Row& row, const Ratio& of, double bound) {
   const double distance = std::abs(std::log(of.ratio / bound));
+  // Of the interval's two ends the one towards the bound. Its distance shrinks with the root of the number of
+  // steps.
   const double reach = std::abs(std::log((of.ratio > bound ? of.low : of.high) / of.ratio));
   const double longer = distance > 0 ? reach * reach / (distance * distance) : kMostLonger + 1;
   if (longer > kMostLonger) return "; it is too close to the bound for any longer run to tell";
@@ -166,6 +175,7 @@ GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparis
     result.sentence = row.reason;
     return result;
   }
+  // What got worse within B and stays so would be diluted by the good steps before it.
   const bool lasts = row.since && !row.since->from_begin && !row.since->until_step && row.since->ratio;
   const Ratio of = lasts ? *row.since->ratio : *row.ratio;
   result.ratio = of;
@@ -176,6 +186,7 @@ GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparis
     result.sentence += std::string(" since ") + (row.since->by_operations ? "operation " : "step ") +
                        std::to_string(row.since->step) + ", " + format_decimal(row.ratio->ratio, 3) +
                        " over all steps";
+  // The bound itself passes, on either side.
   const bool all_above = low >= gate.bound, all_below = high <= gate.bound;
   if (gate.at_least ? all_above : all_below) {
     result.state = State::kPass;

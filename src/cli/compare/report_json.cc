@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The comparison as data, for --json and for the page of `report`. The page takes a bounded number of rows;
+// --json has all. Words that programs match are here and not taken from the text, which may be reworded.
 #include <algorithm>
 #include <cmath>
 
@@ -30,6 +32,7 @@ std::string_view steps_text(Samples::Steps steps) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json whole(double ns) {
+  // JSON has no infinity.
   return std::isfinite(ns) ? Json(static_cast<int64_t>(std::llround(ns))) : Json(nullptr);
 }
 
@@ -54,6 +57,7 @@ Json run_json(const ComparedRun& run) {
 Json since_json(const Row& row, int64_t begin_ns) {
   if (!row.since) return nullptr;
   const auto at = [&](int64_t ns) {
+    // Times count from B's first record; an unknown one gives null and not a negative number.
     return ns >= begin_ns && begin_ns > 0 ? Json(ns - begin_ns) : Json(nullptr);
   };
   Json since = {
@@ -108,6 +112,7 @@ Json comparison_json(const ComparedRuns& runs, size_t limit) {
           {"verdict",
            {{"state", state_text(verdict.state)},
             {"headline", verdict.headline},
+            // A row beyond the limit is not in the list, so nothing may point to it.
             {"cause", verdict.cause < limit ? Json(verdict.cause) : Json(nullptr)}}},
           {"step_ns", runs.comparison.step_ns > 0 ? whole(runs.comparison.step_ns) : Json(nullptr)},
           {"tested", runs.comparison.tested},

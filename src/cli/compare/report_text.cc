@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The comparison for a terminal: losses, verdict, gates, the rows that changed, notes. Losses come first
+// because a run that lost its slow operations looks fast.
 #include <algorithm>
 
 #include "analysis/summary/across.h"
@@ -39,6 +41,7 @@ std::string losses(const ComparedRuns& runs, size_t width) {
 }
 
 std::string figure(const Row& row, double value) {
+  // Several classes together have a ratio and no figure of their own: their sizes differ.
   if (!row.ratio || row.classes != 1) return "-";
   return row.metric == Metric::kBusbw ? format_rate(value) + " GB/s" : format_duration(value);
 }
@@ -57,6 +60,7 @@ std::string row_table(const ComparedRuns& runs, const Style& style, const TextOp
   std::vector<const Row*> rows;
   size_t changed = 0, comparable = 0, all = 0;
   for (const Row& row : runs.comparison.rows) {
+    // Not counted either: the total would count one change twice.
     if (repeats(row)) continue;
     const bool is_changed = row.change == Change::kWorse || row.change == Change::kBetter;
     ++all;
@@ -69,6 +73,7 @@ std::string row_table(const ComparedRuns& runs, const Style& style, const TextOp
       "\n" + style.heading("Changed") + ": " + format_count(changed) + " of " + plural(comparable, "row");
   if (all > comparable) text += "; " + format_count(all - comparable) + " more are unclear";
   text += options.all || all == changed ? "\n" : "; --all shows all rows\n";
+  // A column for remarks only if a shown row has one: it is wide.
   const bool remarks =
       std::any_of(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(std::min(limit, rows.size())),
                   [](const Row* row) { return !row->reason.empty(); });

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `control` writes a request into the header of each process file on this host and waits for the processes to
+// take it. Exit code 0 means that every process does as asked, 1 that some do not or could not be reached. It
+// is 2 if there was nobody to ask. Every file is resolved before the first is written: a job half of which
+// changed its mode is worse than an error.
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +57,7 @@ int64_t monotonic_ns() {
 }
 
 std::optional<uint64_t> parse_id(std::string_view text) {
+  // Without 0x a hex number could be a communicator's name.
   if (!text.starts_with("0x")) return std::nullopt;
   uint64_t id = 0;
   auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
@@ -83,12 +88,14 @@ Result<void> read_window(const Arguments& arguments, Wish* wish) {
   auto length = parse_duration(arguments.value("for"));
   if (!length)
     return usage_error("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
+  // An end and not a length: the window ends on time even if a process takes the request late.
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
   wish->description += " for " + arguments.value("for");
   return {};
 }
 
 Result<void> read_mark(const std::string& text, Wish* wish) {
+  // One byte stays for the NUL.
   if (text.empty() || text.size() >= format::kControlTextBytes)
     return usage_error("--mark takes a text of 1 to " + std::to_string(format::kControlTextBytes - 1) +
                        " bytes");
@@ -147,6 +154,7 @@ std::string rank_text(const ProcessFile& file) {
 Result<void> resolve_comms(const std::string& path, const Wish& wish, format::ControlRequest* request,
                            std::vector<bool>* found) {
   constexpr uint64_t kNobody = ~uint64_t{0};
+  // A tail that cannot be opened knows no communicators, and an id still works.
   auto tail = readers::native::LiveTail::open(path);
   std::vector<uint64_t> ids;
   for (size_t i = 0; i < wish.comms.size(); ++i) {
@@ -165,6 +173,7 @@ Result<void> resolve_comms(const std::string& path, const Wish& wish, format::Co
     return usage_error(path + " has " + plural(ids.size(), "communicator") + " of these names; at most " +
                        std::to_string(format::kControlComms) +
                        " can be chosen: name them by id, as lockstep info does");
+  // No ids would mean all communicators.
   if (ids.empty()) ids.push_back(kNobody);
   request->comms = static_cast<uint32_t>(ids.size());
   std::copy(ids.begin(), ids.end(), request->comm_ids);
@@ -193,6 +202,7 @@ Reached reach(const std::vector<ProcessFile>& files) {
       continue;
     }
     const Liveness liveness = run::look_at(file.process);
+    // Ranks that have ended are not a failure: a job may be over in part.
     if (!file.open || liveness == Liveness::kGone) {
       ++reached.ended;
       continue;
@@ -208,6 +218,7 @@ Reached reach(const std::vector<ProcessFile>& files) {
       ++reached.failed;
       continue;
     }
+    // A stopped process stays a target; it takes the request when it goes on.
     reached.targets.push_back({file, std::move(*header), liveness});
   }
   return reached;
@@ -222,6 +233,7 @@ std::map<std::string, const Target*> first_of_each_process(const std::vector<Tar
   std::map<std::string, const Target*> first;
   for (const Target& target : targets) {
     const Target*& known = first[key_of(target.file)];
+    // The lowest source, so that the choice does not depend on the order of files.
     if (known == nullptr || target.header->source() < known->header->source()) known = &target;
   }
   return first;
@@ -240,6 +252,7 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
       return usage_error("no process on this host is in a communicator '" + wish.comms[i] +
                          "'; lockstep info lists names and ids");
   }
+  // After the loop above, in which nothing was asked yet and an error could still end it all.
   const auto first = first_of_each_process(targets);
   for (size_t i = 0; i < targets.size(); ++i) {
     Target& target = targets[i];
@@ -249,7 +262,9 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
       requests[i].what &= ~format::kControlMark;
       std::memset(requests[i].text, 0, sizeof requests[i].text);
     }
+    // A count, since earlier requests of others may have been refused.
     target.refused_before = target.header->in_force().state.refused;
+    // Only a mark was wanted, and another file of the process makes it.
     if (requests[i].what == 0) {
       target.answered = true;
       continue;
@@ -270,6 +285,7 @@ void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
   for (;;) {
     bool all = true;
     for (Target& target : targets) {
+      // Taken or refused: the process stores the number either way.
       if (!target.answered) target.answered = target.header->in_force().state.taken == target.number;
       all &= target.answered || target.liveness == Liveness::kStopped;
     }
@@ -343,6 +359,7 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
 std::string until_text(const format::ControlState& state, bool here) {
   if (state.until_monotonic_ns == 0) return "-";
   const run::ModeChoice after{static_cast<format::Mode>(state.mode_after), state.keep_after, state.of_after};
+  // The end can be compared with no other clock than this host's CLOCK_MONOTONIC.
   if (!here) return "a window, then " + run::mode_text(after);
   const auto left = static_cast<double>(std::max<int64_t>(state.until_monotonic_ns - monotonic_ns(), 0));
   return format_duration(left) + ", then " + run::mode_text(after);
@@ -362,6 +379,7 @@ int show(const std::vector<ProcessFile>& files) {
     const Liveness liveness = run::look_at(file.process);
     const run::ModeChoice mode{static_cast<format::Mode>(state.mode), state.keep, state.of};
     std::string mode_now = run::mode_text(mode);
+    // NCCL gets the new mode at a launch only: see docs/control.md.
     if (state.waiting != 0) mode_now += " (waits for a launch)";
     if (now.asked != state.taken) mode_now += " (asked for another)";
     table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,

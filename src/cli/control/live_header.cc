@@ -41,6 +41,7 @@ Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Ac
   if (fd < 0) return system_error("cannot be opened", path, errno);
   struct stat file {};
   void* memory = MAP_FAILED;
+  // A shorter file would raise SIGBUS when the header is read.
   if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size >= format::kHeaderBytes)
     memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | (steers ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
   auto bad = [&](const char* why) {
@@ -52,6 +53,7 @@ Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Ac
   auto* header = static_cast<format::FileHeader*>(memory);
   if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0)
     return bad("is not a process file");
+  // Requests came with minor version 2.
   if (header->major != format::kMajor || header->minor < 2 || header->header_bytes != format::kHeaderBytes)
     return bad("was written by a capture library of another version, which cannot be controlled");
   return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));
@@ -65,6 +67,7 @@ LiveHeader::~LiveHeader() {
 InForce LiveHeader::in_force() const {
   const ControlState& from = header_->in_force;
   InForce now;
+  // First, with acquire: the process stores `taken` last, so the words below are at least as new.
   now.state.taken = __atomic_load_n(&from.taken, __ATOMIC_ACQUIRE);
   now.state.mode = format::load_word(from.mode);
   now.state.keep = format::load_word(from.keep);
@@ -84,9 +87,12 @@ InForce LiveHeader::in_force() const {
 Result<uint32_t> LiveHeader::ask(ControlRequest request) {
   if (!lock(fd_)) return system_error("another `lockstep control` holds it", path_, errno);
   uint32_t number = format::load_word(header_->control) + 1;
+  // 0 means that nothing was ever asked.
   if (number == 0) number = 1;
+  // The number is in it, so the same words under an older number do not pass.
   request.check = control_check(request, number);
   format::copy_words(header_->request, request);
+  // Last, with release: a process that sees the number sees the whole request.
   __atomic_store_n(&header_->control, number, __ATOMIC_RELEASE);
   flock(fd_, LOCK_UN);
   return number;

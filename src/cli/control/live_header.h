@@ -27,7 +27,9 @@ class LiveHeader {
   LiveHeader& operator=(const LiveHeader&) = delete;
 
   const std::string& path() const { return path_; }
+  // Which capture library writes the file.
   format::Source source() const { return header_->source; }
+  // Word by word, as the process may write meanwhile: `taken` is the oldest of them.
   InForce in_force() const;
   // Stores a request and returns its number. One tool at a time; the process takes it within 50 ms while it
   // runs.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `convert` writes a run in another tool's format. Nothing that exists is replaced without --force, and
+// evidence not even then. Losses are named first, as a timeline does not show what is missing. With --into
+// the profiler's file stays as it is, and the declared operations of its rank are put into a copy.
 #include <filesystem>
 
 #include "base/text/units.h"
@@ -27,6 +30,7 @@ constexpr Option kConvertOptions[] = {
     {0, "force", "", "replace an existing output"},
 };
 
+// Only names that no reader takes as input: a .json in a run directory may be a profiler's trace.
 constexpr std::string_view kTimelineNames[] = {".pftrace", ".pftrace.gz"};
 
 std::string format_names() {
@@ -41,6 +45,7 @@ std::string format_names() {
 // "run/trace.db" -> "run/trace.json"; a directory "run/" -> "run.json".
 std::string default_output(const std::string& input, std::string_view extension) {
   fs::path path = fs::path(input).lexically_normal();
+  // `run/` has an empty last part.
   if (path.filename().empty()) path = path.parent_path();
   fs::path stem = path.filename();
   for (std::string_view ending : {".db", ".lks", ".run"}) {
@@ -62,6 +67,7 @@ Result<void> check_place(const Arguments& arguments, const std::string& output,
 Result<convert::Inserted> insert(const std::string& profile, model::TraceSource& run,
                                  const std::string& output) {
   LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort({profile}));
+  // A folder or an archive may hold several ranks, and one output can have one.
   const bool is_one = inputs.formats.size() == 1 && inputs.formats[0].format->name == "kineto" &&
                       inputs.formats[0].files.size() == 1;
   if (!is_one)
@@ -69,6 +75,7 @@ Result<convert::Inserted> insert(const std::string& profile, model::TraceSource&
   auto inserted = convert::write_into(inputs.formats[0].files[0], run, output);
   if (!inserted) {
     Error error = inserted.error();
+    // A packed file lies in a temporary folder that the user never named.
     error.where = inputs.unpacker->shown(error.where);
     return error;
   }
@@ -108,6 +115,7 @@ int run_convert(const Arguments& arguments) {
   const std::vector<std::string>& inputs = arguments.operands();
   std::string output = arguments.value("output");
   if (output.empty()) output = default_output(inputs[0], exporter->extension);
+  // Elsewhere the ending asks for compression, which a folder cannot have.
   if (exporter->is_folder && output.ends_with(".gz"))
     return fail(output + " would be a folder, which cannot be compressed; choose a name without .gz");
   if (auto checked = check_place(arguments, output, inputs); !checked) return fail(checked.error());

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts declared operations into a trace of PyTorch's profiler without rewriting it: the file is copied byte
+// for byte, and new events follow its last one. A parser that wrote it anew could lose what it does not know.
+// The file is read twice, since the window, the process id and the largest id are known only at its end.
 #include "cli/convert/into_trace.h"
 
 #include <algorithm>
@@ -69,6 +72,7 @@ Result<Profile> read_profile(const InputFile& file) {
     first = std::min(first, event->ts_ns);
     last = std::max(last, event->ts_ns + event->dur_ns);
   }
+  // In a file that is cut the last event may end anywhere, and an insertion would make it look whole.
   if (!stream.is_object() || !stream.is_whole() || stream.damages() > 0)
     return Error{ErrorCode::kInvalidInput,
                  "is not a whole trace of PyTorch's profiler; nothing can be put into it", file.path()};
@@ -85,6 +89,7 @@ Result<void> load_rank(model::TraceSource& run, int32_t rank, const std::string&
   std::string there;
   for (size_t i = 0; i < run.processes(); ++i) {
     model::Trace process;
+    // Counted as a loss by the source; the rank may be in another file.
     if (auto loaded = run.load(i, process); !loaded) continue;
     if (process.processes.rank[0] == rank) {
       trace = std::move(process);
@@ -103,6 +108,7 @@ Result<void> copy(const InputFile& file, uint64_t from, uint64_t until,
   while (from < until) {
     const size_t bytes = std::min<uint64_t>(piece.size(), until - from);
     const size_t read = file.read_at(from, std::span(piece).first(bytes));
+    // The profiler may write the file anew at this moment, and a copy with a hole is no trace.
     if (read < bytes)
       return Error{ErrorCode::kIo, "became smaller while it was read: convert it again once it is whole",
                    file.path()};
@@ -129,6 +135,7 @@ Result<Inserted> write_into(const std::string& profile_path, model::TraceSource&
   LOCKSTEP_ASSIGN(auto out, exporters::common::OutputFile::create(output));
   exporters::chrome_json::JsonWriter json(*out);
   LOCKSTEP_TRY(copy(file, 0, profile.insert_at, json));
+  // There is an event before, so a comma comes first.
   json.follow();
   inserted.what = exporters::chrome_json::write_declared(trace, profile.frame, json);
   LOCKSTEP_TRY(copy(file, profile.insert_at, file.size(), json));

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `diagnose` prints the verdict of a run and ends with its exit code: 0 no problem, 1 a problem, 2 nothing
+// can be read, 3 cannot tell. With --watch it diagnoses again and again, and ends with the code of the last
+// verdict. On a terminal it redraws; elsewhere it prints only when findings change, so a log of it stays
+// short.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -43,10 +47,12 @@ Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
 // From the top left, cut to the terminal: what stands first matters most.
 std::string screen(const std::string& text, const std::string& last_line) {
   struct winsize size {};
+  // Asked each time, as the window may change its size.
   size_t rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2 ? size.ws_row : 24;
   std::string out = "\033[H";
   size_t shown = 0;
   for (std::string_view line : lines(text)) {
+    // The last line needs a row, and one stays empty below it, so that nothing scrolls.
     if (++shown + 1 < rows) out += std::string(line) + "\033[K\r\n";
   }
   return out + last_line + "\033[K\033[J";
@@ -62,6 +68,7 @@ class Watch {
         pause_(pause) {}
 
   int run() {
+    // Interrupted before the first verdict, it has none to tell.
     int code = kExitUsage;
     bool seen = false;
     do {
@@ -102,6 +109,7 @@ class Watch {
                       " later; press Ctrl-C to stop")));
     }
     std::string essence = verdict::essence(run.diagnosis);
+    // Ages in a report change at every look while the job stands still; essence() leaves them out.
     if (shown_ && essence == last_essence_) return kExitOk;
     std::string gap = shown_ ? "\n" : "";
     shown_ = true;
@@ -127,6 +135,7 @@ int run_diagnose(const Arguments& arguments) {
     return Watch(arguments, std::chrono::seconds(*seconds)).run();
   }
   const std::vector<std::string>& operands = arguments.operands();
+  // Read once, also if `-` is named twice: a pipe has nothing left for a second time.
   std::optional<StandardInput> piped;
   if (std::find(operands.begin(), operands.end(), "-") != operands.end()) {
     auto read = StandardInput::read();
@@ -136,6 +145,7 @@ int run_diagnose(const Arguments& arguments) {
   auto diagnosed = look(piped ? piped->in_place_of_dash(operands) : operands);
   if (!diagnosed) {
     Error error = diagnosed.error();
+    // The user named `-` and never the temporary file.
     if (piped) error.where = piped->shown(std::move(error.where));
     return fail(error);
   }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A diagnosis for people, in the order in which they ask: what is wrong, why, who, what to do, what else,
+// what was seen and what was not, what was lost. Long lists are cut unless -v is given, as the first lines
+// have to be read. Commands stay unbroken, so that they can be copied.
 #include "cli/diagnose/report_text.h"
 
 #include <algorithm>
@@ -24,6 +27,7 @@ constexpr size_t kWhoLines = 8;
 
 std::string painted(const Finding& finding, const std::string& word, const Style& style) {
   if (finding.severity == Severity::kNote) return style.faint(word);
+  // A verdict that cannot tell is no alarm, however severe the missing evidence is.
   return finding.severity == Severity::kCritical && !verdict::cannot_tell(finding) ? style.bad(word)
                                                                                    : style.warning(word);
 }
@@ -46,9 +50,11 @@ class Report {
       paragraph(style_.good(words), words.size(), ": " + (several() ? kinds() : seen(0)) + ".");
     }
     others();
+    // A healthy run of one kind has said it in its first sentence.
     if (run_.verdict() != nullptr || several()) {
       for (size_t i = 0; i < run_.evidence.size(); ++i) labelled("Seen", of(i) + seen(i) + ".");
     }
+    // If they are the only evidence, they have a line already.
     if (!run_.link_samples.empty() && !run_.evidence.front().is_of_hosts)
       labelled("Seen", std::string(verdict::kLinkCounters) + ": " +
                            verdict::link_samples_sentence(run_.link_samples) + ".");
@@ -91,11 +97,14 @@ class Report {
 
   // `head` takes `columns` of the first line.
   void paragraph(const std::string& head, size_t columns, const std::string& text) {
+    // Colour codes have no width. So the head is measured by a stand-in of plain letters and put before the
+    // rest.
     std::string body = wrap(std::string(columns, 'x') + text, 0, style_.columns());
     out_ += head + body.substr(columns) + '\n';
   }
   void labelled(const std::string& label, const std::string& text) {
     constexpr size_t kIndent = 10;
+    // A label stands once, before the first of its lines.
     std::string shown = label == last_label_ ? "" : label;
     if (last_label_.empty()) out_ += '\n';
     last_label_ = label;
@@ -112,6 +121,8 @@ class Report {
     if (finding.ranks.size() > 1) facts += "; " + wording::ranks(finding.ranks);
     if (finding.since_ns) {
       facts += "; since " + format_time(*finding.since_ns);
+      // The times of a finished run mean little by themselves; the distance to its end says how long it was
+      // stuck.
       if (*finding.since_ns < newest_ns_)
         facts += ", " + format_duration(static_cast<double>(newest_ns_ - *finding.since_ns)) +
                  " before the newest record";
@@ -185,6 +196,7 @@ class Report {
     std::vector<std::string> lines;
     const auto add = [&](const input::RunOverview& run, const std::string& of) {
       for (const std::string& line : input::loss_sentences(run))
+        // Without "lost: ", as the label says it.
         lines.push_back(of + line.substr(line.find(' ') + 1));
     };
     input::RunOverview whole;

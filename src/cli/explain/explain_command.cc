@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `explain` prints what a finding means, from the same page that docs/findings.md is. An id that nobody knows
+// is an error with ids that are alike, so that a slip in a script shows.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@ int run_explain(const Arguments& arguments) {
     return print(verdict::list(style, width));
   }
   std::string id = arguments.operands()[0];
+  // By hand for ASCII: the locale must not change what an id is.
   std::transform(id.begin(), id.end(), id.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   const auto& all = verdict::entries();

@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLeastPause{1000}, kMostPause{15'000};
 constexpr int kShareOfTime = 20;
 
+// Of this thread alone: the server answers on another, and a diagnosis is another process.
 std::chrono::nanoseconds cpu_time() {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
@@ -48,6 +49,7 @@ class Exporter {
     for (const std::string& path : settings_.paths) {
       std::error_code error;
       if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error)) continue;
+      // Only to see whether it can be read: live_ counts what each of its own looks reads.
       live::LiveRun file({path});
       if (auto seen = file.look(); !seen) return seen.error();
     }
@@ -57,6 +59,7 @@ class Exporter {
   // True if there is more to read at once.
   bool look() {
     const Clock::time_point begun = Clock::now();
+    // Clocks of hosts come from the last diagnosis; they are set once for each.
     if (const exporters::metrics::Findings& findings = diagnoses_.findings();
         findings.ended_s != clocks_of_s_) {
       metrics_.set_clocks(findings.clocks);
@@ -80,6 +83,7 @@ class Exporter {
 
   void report_if_waiting() {
     if (metrics_.present() || has_reported_) return;
+    // Once until the run is there again, and not at every look.
     warn("waiting: " + error_.message());
     has_reported_ = true;
   }
@@ -129,6 +133,7 @@ int print_once(Exporter& exporter, const std::string& textfile, const Interrupt&
 int write_files(Exporter& exporter, const Settings& settings, const Interrupt& interrupt) {
   bool was_written = false, has_warned = false;
   do {
+    // A look reads a part of a large file; the text is written when all of it has been counted.
     while (exporter.look() && !interrupt.wanted()) {
     }
     if (interrupt.wanted()) break;
@@ -154,7 +159,9 @@ int serve(Exporter& exporter, const exporters::metrics::Address& address, const 
   const http::Served served{
       .pages = {{"/metrics", "text/plain; version=0.0.4; charset=utf-8", [&] { return metrics.text(); }}},
       .names = http::machine_names};
+  // Declared after all that it uses, so that it is stopped and joined before that is destroyed.
   const std::jthread answers([&](const std::stop_token& stop) { server->run(served, interrupt, stop); });
+  // No pause while there is more to read, so that a large run is caught up with soon.
   for (bool more = true; !interrupt.wait(more ? milliseconds(0) : exporter.pause());) {
     more = exporter.look();
     exporter.report_if_waiting();

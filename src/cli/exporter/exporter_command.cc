@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `exporter` serves a run's metrics over HTTP, writes them to a file for node_exporter, or prints them once.
+// Combinations of options that would leave one without effect are refused. Labels are bounded, because each
+// one is a time series in Prometheus for as long as that keeps data.
 #include "base/text/units.h"
 #include "cli/command.h"
 #include "cli/exporter/exporter.h"
@@ -43,6 +46,7 @@ int run_exporter(const Arguments& arguments) {
   settings.listen = arguments.value("listen");
   settings.textfile = arguments.value("textfile");
   settings.once = arguments.has("once");
+  // A file that nobody reads would look as if the run had no metrics.
   if (arguments.has("textfile") && !settings.textfile.ends_with(".prom"))
     return usage("--textfile takes a file whose name ends in .prom: node_exporter reads no other");
   if (arguments.has("listen") && (arguments.has("textfile") || settings.once))

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// An answer of the store for people and for programs. Cells come as text, and each column's kind says how to
+// read them. Names in them are anybody's, and tables tame them.
 #include "cli/fleet/answer_text.h"
 
 #include <charconv>
@@ -22,10 +24,12 @@ Number parse(const std::string& cell) {
 
 std::string size_text(int64_t bits) {
   constexpr int64_t kMost = 63;
+  // Size classes are powers of two: class n begins at 2^(n-1) bytes.
   return bits <= 0 ? "0 B" : "from " + format_bytes(uint64_t{1} << (std::min(bits, kMost) - 1));
 }
 
 std::string cell_text(Kind kind, const std::string& cell) {
+  // Below this the digits of a chance say nothing.
   constexpr double kLeastChance = 1e-4;
   switch (kind) {
     case Kind::kText:
@@ -61,8 +65,10 @@ Json cell_json(Kind kind, const std::string& cell) {
     case Kind::kVersion:
       return parse<int64_t>(cell);
     case Kind::kTime:
+      // 0 is an unknown time.
       return parse<int64_t>(cell) == 0 ? Json() : Json(parse<int64_t>(cell));
     default:
+      // JSON has neither NaN nor infinity.
       return std::isfinite(real) ? Json(real) : Json();
   }
 }

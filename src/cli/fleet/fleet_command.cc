@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `fleet` asks the store one of a fixed set of questions, or prints its SQL for people who want to change it.
+// Free SQL is left to the store's own client. Exit code 2 means wrong usage or a store that refuses, 3 that
+// it did not answer. An answer without rows is an answer: 0.
 #include <algorithm>
 
 #include "base/text/units.h"
@@ -51,6 +54,7 @@ int run_fleet(const Arguments& arguments) {
   const auto target = push::target_of(arguments, "from");
   if (!target) return fail(target.error());
   const auto asked_days = static_cast<uint32_t>(*days);
+  // Asks nobody, so it needs no URL; the database's name is in the SQL.
   if (arguments.has("sql")) {
     const auto database =
         store::fleet_database(arguments.has("from") ? arguments.value("from") : "http://localhost/fleet");

@@ -72,12 +72,14 @@ bool is_address(const std::string& text) {
 
 // Without port: "[::1]:80" -> "::1".
 std::string host_name(std::string_view host) {
+  // A numeric IPv6 address has colons itself, hence the brackets.
   if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
   return std::string(host.substr(0, host.find(':')));
 }
 
 bool is_trusted_host(std::string_view host, const Served& served) {
   const std::string name = plain_name(host_name(host));
+  // A page of another site can point its own name here, but no address and not localhost.
   if (is_address(name) || name == "localhost") return true;
   const std::vector<std::string>& own = served.names();
   return std::find(own.begin(), own.end(), name) != own.end();
@@ -91,6 +93,7 @@ std::optional<std::string_view> host_of(std::string_view head) {
     const std::string_view line = head.substr(at + 2, head.find("\r\n", at + 2) - at - 2);
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos || !equal_words(line.substr(0, colon), "host")) continue;
+    // HTTP wants 400 for two Hosts: whoever stands in front may have believed the other one.
     if (host) return std::nullopt;
     host = trimmed(line.substr(colon + 1));
   }
@@ -106,6 +109,7 @@ std::string head_of(const Answer& answer) {
       "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
       "Content-Security-Policy: " +
       std::string(kPolicy) + "\r\n";
+  // HTTP requires it.
   if (answer.status == 405) head += "Allow: GET\r\n";
   return head + "\r\n";
 }
@@ -143,6 +147,7 @@ void read_from(Connection& connection, const Served& served) {
   if (got <= 0) return connection.end();
   connection.head.append(piece, static_cast<size_t>(got));
   const size_t end = connection.head.find("\r\n\r\n");
+  // What follows the head is not read: a GET has no body here.
   if (end != std::string::npos && end <= kHeadMost)
     return answer(connection, answer_to(connection.head.substr(0, end + 2), served));
   if (connection.head.size() > kHeadMost) answer(connection, {.status = 431, .type = {}, .body = {}});
@@ -152,6 +157,7 @@ void write_to(Connection& connection) {
   const bool in_head = connection.sent < connection.head.size();
   const std::string& from = in_head ? connection.head : *connection.body;
   const size_t at = in_head ? connection.sent : connection.sent - connection.head.size();
+  // MSG_NOSIGNAL: a client that has gone must not end the program by SIGPIPE.
   const ssize_t sent = send(connection.socket, from.data() + at, from.size() - at, MSG_NOSIGNAL);
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (sent <= 0) return connection.end();
@@ -193,6 +199,7 @@ Answer answer_to(const std::string& head, const Served& served) {
     return refuse(400);
   const auto host = host_of(head);
   if (!host) return refuse(400);
+  // Before the path: a foreign page must not learn which pages there are.
   if (!is_trusted_host(*host, served))
     return {.status = 421, .type = {}, .body = std::make_shared<const std::string>(kNotItsName)};
   if (line.substr(0, method_end) != "GET") return refuse(405);
@@ -224,6 +231,7 @@ Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port,
   }
   const int socket = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
+  // Else a restart fails while old connections are in TIME_WAIT.
   if (socket >= 0) (void)setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   auto* name = reinterpret_cast<sockaddr*>(&storage);
   if (socket < 0 || bind(socket, name, length) != 0 || ::listen(socket, kWaitingMost) != 0 ||
@@ -256,6 +264,7 @@ void HttpServer::run(const Served& served, const Interrupt& interrupt, const std
     std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0}, {socket_, POLLIN, 0}};
     for (const Connection& connection : connections)
       waiting.push_back({connection.socket, static_cast<short>(connection.answering ? POLLOUT : POLLIN), 0});
+    // It bounds how long `stop` and the limits of time go unseen.
     constexpr int kTickMs = 500;
     if (poll(waiting.data(), waiting.size(), kTickMs) < 0 && errno != EINTR) return;
     size_t i = 2;
@@ -264,6 +273,7 @@ void HttpServer::run(const Served& served, const Interrupt& interrupt, const std
       if (ready != 0) connection.answering ? write_to(connection) : read_from(connection, served);
       if (!connection.over() && Clock::now() > connection.until) connection.end();
     }
+    // After the loop, which counts connections and poll entries in step; new ones come after that.
     connections.remove_if([](const Connection& connection) { return connection.over(); });
     if (waiting[1].revents != 0) accept_all(socket_, connections);
   }

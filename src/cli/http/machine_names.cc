@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which names a request may use for this machine: its own and those that its resolver's settings make of it.
+// Whatever resolves to it is not enough, since anybody can let a name of theirs point here.
 #include "cli/http/machine_names.h"
 
 #include <netdb.h>
@@ -27,6 +29,7 @@ std::string canonical_name(const std::string& host) {
   return name;
 }
 
+// A state of its own, so that look-ups of the program are left alone.
 std::vector<std::string> search_domains() {
   std::vector<std::string> domains;
   struct __res_state state {};
@@ -51,6 +54,7 @@ std::vector<std::string> names_of_machine(const std::string& host, const std::st
                                           const std::vector<std::string>& domains) {
   std::vector<std::string> names;
   const std::string own = plain_name(host), first = own.substr(0, own.find('.'));
+  // Without a name nothing would stand before the domains.
   if (first.empty()) return names;
   const auto add = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -68,6 +72,7 @@ std::vector<std::string> names_of_machine(const std::string& host, const std::st
 }
 
 const std::vector<std::string>& machine_names() {
+  // Once, as the resolver may take seconds and the server has one thread.
   static const std::vector<std::string> names = [] {
     const std::string host = own_name();
     return names_of_machine(host, canonical_name(host), search_domains());

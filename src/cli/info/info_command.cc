@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `info` lists what a run holds and judges nothing. It reads every process once, for counts and losses show
+// only then. Losses come first, then processes, communicators, events, kernels. The exit code is 0 also where
+// something was lost, and 2 if there is no process at all.
 #include <algorithm>
 #include <map>
 
@@ -30,6 +33,7 @@ std::string number_text(int64_t number) { return number < 0 ? "-" : std::to_stri
 template <class Overview>
 Json records_json(const Overview& seen) {
   Json document = input::events_json(seen.events);
+  // Beside NCCL's events under names of their own, so that one object has all records.
   document["Kernel"] = seen.kernels.kernels;
   document["LaunchCall"] = seen.kernels.launches;
   document["Copy"] = seen.kernels.copies;
@@ -136,6 +140,7 @@ std::string asymmetry_text(const input::RunOverview& run) {
   std::vector<uint64_t> kernels;
   for (const input::ProcessOverview& process : run.processes) kernels.push_back(process.kernels.kernels);
   Table table({"rank", "<host", "pid", "kernels", "most"});
+  // Equal work is usual in a job; half as many kernels may mean lost records.
   for (const size_t i : model::uneven_places(kernels)) {
     const input::ProcessOverview& process = run.processes[i];
     table.add({number_text(process.rank), process.host, std::to_string(process.pid), format_count(kernels[i]),
@@ -154,6 +159,7 @@ std::string amd_text(const input::RunOverview& run) {
   for (const input::ProcessOverview& process : run.processes) {
     for (size_t i = 0; i < process.counters.size(); ++i) {
       const auto& [label, count] = process.counters[i];
+      // By place: every process has the counters of format/hsa_counters.def in that order.
       if (i >= sums.size()) sums.emplace_back(label, Sum{});
       Sum& sum = sums[i].second;
       sum.sum += count;
@@ -211,6 +217,7 @@ std::string comm_table(const input::RunOverview& run) {
 
 std::string event_table(const input::RunOverview& run) {
   Table table({"<event", "count"});
+  // Kind 0 is none.
   for (size_t i = 1; i < run.events.size(); ++i) {
     const auto kind = static_cast<uint8_t>(i);
     if (run.events[kind] > 0)

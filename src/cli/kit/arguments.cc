@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses command lines by the table of a command. Options may stand behind operands, except for a command
+// that runs another one: its first operand ends its own options. Every error names what was expected, and a
+// slip gets a guess. If an option is given twice, the last one counts, unless it is repeatable.
 #include "cli/kit/arguments.h"
 
 #include <charconv>
@@ -24,6 +27,7 @@ bool is_choice(std::string_view choices, std::string_view word) {
   while (!choices.empty()) {
     size_t blank = choices.find(' ');
     std::string_view choice = choices.substr(0, blank);
+    // `sample=` stands for all that begin so; the command reads the rest.
     if (choice.ends_with('=') ? word.starts_with(choice) : word == choice) return true;
     if (blank == std::string_view::npos) break;
     choices.remove_prefix(blank + 1);
@@ -46,6 +50,7 @@ Written read_option(std::span<const Option> options, std::string_view word) {
     name = name.substr(0, equals);
     written.option = find_option(options, [&](const Option& option) { return option.name == name; });
   } else {
+    // Short flags cannot be joined: what follows the letter is its value.
     if (word.size() > 2) written.attached = std::string(word.substr(2));
     written.option = find_option(options, [&](const Option& option) { return option.letter == word[1]; });
   }
@@ -85,6 +90,7 @@ Result<uint64_t> Arguments::number(std::string_view option) const {
   std::string text = value(option);
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  // from_chars takes no blanks and no plus sign; the rest of the text has to be empty.
   if (error != std::errc{} || end != text.data() + text.size()) {
     return usage_error("--" + std::string(option) + " takes a number, not '" + text + "'");
   }
@@ -102,6 +108,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       ++i;
       break;
     }
+    // A dash alone is an operand; `diagnose` reads standard input for it.
     if (word.size() < 2 || word[0] != '-') {
       if (operands.runs_command) break;
       arguments.operands_.emplace_back(word);
@@ -116,6 +123,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       arguments.values_[name] = "yes";
       continue;
     }
+    // Such a value is never the next word, which may be an operand.
     if (!attached && option->value_optional) {
       attached = std::string(option->fallback);
     } else if (!attached) {
@@ -132,6 +140,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
     if (option->repeatable) arguments.repeated_.emplace_back(name, *attached);
   }
   for (; i < words.size(); ++i) arguments.operands_.emplace_back(words[i]);
+  // Who asks for help need not know the operands yet.
   if (arguments.has("help")) return arguments;
   size_t count = arguments.operands_.size();
   if (operands.least == operands.most && operands.least > 1 && count != operands.least)

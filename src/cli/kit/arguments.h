@@ -43,12 +43,15 @@ std::span<const Option> common_options();
 
 class Arguments {
  public:
+  // Whether it was given: a fallback does not count.
   bool has(std::string_view option) const { return values_.contains(option); }
   // The value given, else the option's fallback.
   std::string value(std::string_view option) const;
   // Of a repeatable option, in order; empty if it was not given.
   std::vector<std::string> values(std::string_view option) const;
   const std::vector<std::string>& operands() const { return operands_; }
+  // The value as a whole number without sign; kUsage if it is none, also where there is neither value nor
+  // fallback.
   Result<uint64_t> number(std::string_view option) const;
 
  private:

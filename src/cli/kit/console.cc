@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Everything that the program prints passes here. Names come from foreign files and may hold what a terminal
+// obeys: all but line ends, tabs and the codes of Style become '?'. Who draws on a terminal tames the parts
+// itself.
 #include "cli/kit/console.h"
 
 #include <algorithm>
@@ -29,8 +32,10 @@ std::string tamed(std::string_view text) {
 }
 
 void warn(std::string_view message) {
+  // A message may quote a foreign text of any length.
   constexpr size_t kMost = 8 << 10;
   std::string line = "lockstep: " + tamed(message.substr(0, kMost));
+  // Each remark is one line, so that a log of a job can be searched for it.
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += message.size() > kMost ? "...\n" : "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -50,6 +55,7 @@ int print(std::string_view text, int code) {
 
 int draw(std::string_view screen) {
   size_t written = std::fwrite(screen.data(), 1, screen.size(), stdout);
+  // A full disk may show at the flush only, and has to change the exit code.
   if (written == screen.size() && std::fflush(stdout) == 0) return kExitOk;
   return fail(std::string("cannot write to standard output: ") + std::strerror(errno));
 }

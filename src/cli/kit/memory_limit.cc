@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides how much memory columns may take before they lie in files: half of what is free, as other processes
+// and the rest of the program need some too. In a container the machine's figure is not the limit, so the
+// least that any control group above the process leaves counts. What cannot be read limits nothing.
 #include "cli/kit/memory_limit.h"
 
 #include <algorithm>
@@ -40,6 +43,7 @@ uint64_t free_in_machine() {
 uint64_t free_in_control_groups(const std::string& groups, const std::string& root) {
   uint64_t free = kUnlimited;
   segment::each_memory_group(groups.c_str(), root.c_str(), [&](const std::string& folder, bool is_old) {
+    // Version 1 and 2 of control groups name their files differently; "max" is no number and thus no limit.
     const uint64_t most = number_in(folder + (is_old ? "/memory.limit_in_bytes" : "/memory.max"), kUnlimited);
     const uint64_t used = number_in(folder + (is_old ? "/memory.usage_in_bytes" : "/memory.current"), 0);
     if (most != kUnlimited) free = std::min(free, most - std::min(most, used));

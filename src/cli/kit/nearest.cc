@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Guesses what a mistyped command or option was meant for: the least distance by letters added, left out,
+// changed or swapped with a neighbour (optimal string alignment). A guess is given only if it is unique and
+// at most a third of the letters differ. A wrong guess would mislead more than none.
 #include "cli/kit/nearest.h"
 
 #include <algorithm>
@@ -18,6 +21,7 @@ size_t distance(std::string_view a, std::string_view b) {
       }
       cost[i][j] =
           std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      // A swap counts once and not as two changes, as it is the commonest slip.
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
@@ -28,12 +32,14 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
+  // The table grows with the word's length, which the caller does not bound.
   if (word.size() > kLongest) return {};
   std::string_view best;
   size_t least = word.size() / 3, as_near = 0;
   for (const std::string_view candidate : known) {
     const size_t far = distance(word, candidate);
     if (far > least) continue;
+    // Several that are equally near are no guess.
     as_near = far < least ? 1 : as_near + 1;
     least = far;
     best = candidate;

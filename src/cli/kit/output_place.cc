@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps commands from writing over evidence. An input, a process file, or another file in a directory that is
+// read may be the only copy of what happened. Results of Lockstep may be replaced. --force does not lift
+// this.
 #include "cli/kit/output_place.h"
 
 #include <algorithm>
@@ -28,6 +31,8 @@ Result<void> check_output(const std::string& output, const std::vector<std::stri
   };
   std::error_code error;
   for (const std::string& input : inputs) {
+    // By device and inode and not by name: links and `..` lead to the same file. An output that does not
+    // exist is no input.
     if (fs::equivalent(input, output, error)) return refused("is an input");
   }
   // Whether a folder may be replaced is told by what it holds.
@@ -36,6 +41,7 @@ Result<void> check_output(const std::string& output, const std::vector<std::stri
   if (std::any_of(results.begin(), results.end(),
                   [&](std::string_view ending) { return output.ends_with(ending); }))
     return {};
+  // Other tools' files have no ending of their own, so only endings of results are safe to replace there.
   const fs::path folder = fs::path(output).parent_path();
   for (const std::string& input : inputs) {
     if (fs::equivalent(input, folder.empty() ? fs::path(".") : folder, error))

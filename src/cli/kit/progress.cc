@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws a progress bar on a terminal's stderr. Short work draws nothing, and a redraw waits 0.1 s: terminals
+// are slow, and callers report far more often than eyes can follow.
 #include "cli/kit/progress.h"
 
 #include <unistd.h>
@@ -19,6 +21,7 @@ std::string progress_line(const std::string& label, double fraction, double elap
   fraction = fraction >= 0 ? std::min(fraction, 1.0) : 0;  // also for NaN
   auto filled = static_cast<size_t>(fraction * kBar);
   char tail[64];
+  // Before that an estimate of what is left would jump too much to be of use.
   if (fraction > 0.02) {
     std::snprintf(tail, sizeof tail, "%3.0f %%  %.0f s left", fraction * 100,
                   std::min(elapsed_seconds / fraction * (1 - fraction), 999999.0));
@@ -31,6 +34,7 @@ std::string progress_line(const std::string& label, double fraction, double elap
 Progress::Progress(std::string label) : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
+  // The line is cleared, as a report may follow on the same terminal.
   if (drawn_) std::fputs("\r\033[K", stderr);
 }
 

@@ -14,6 +14,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
+  // `fraction`: of the work that is done, 0 to 1. Cheap enough for every step: it draws 10 times a second at
+  // most.
   void update(double fraction);
   // For interfaces that take a function; valid as long as the object is.
   std::function<void(double)> callback() {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies standard input into a temporary file, as readers seek, map and open files by their name. The copy
+// goes with the object. Messages must not show the temporary path, which the user never named.
 #include "cli/kit/standard_input.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@ constexpr const char* kName = "standard-input";
 std::string StandardInput::path() const { return folder_.path() + '/' + kName; }
 
 Result<StandardInput> StandardInput::read() {
+  // A pipe may be endless, and the copy takes room on the disk of TMPDIR.
   constexpr uint64_t kMost = uint64_t{4} << 30;
   LOCKSTEP_ASSIGN(TemporaryDirectory folder, TemporaryDirectory::make());
   StandardInput input(std::move(folder));
@@ -31,6 +34,7 @@ Result<StandardInput> StandardInput::read() {
     if (std::fwrite(buffer.data(), 1, got, file.get()) != got)
       return Error{ErrorCode::kIo, "cannot be written", name};
   }
+  // Readers open the file by its name, so all of it has to be there.
   if (std::fflush(file.get()) != 0) return Error{ErrorCode::kIo, "cannot be written", name};
   return input;
 }

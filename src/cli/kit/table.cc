@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lays out text in columns as wide as their widest cell. All rows are kept until then, so a caller bounds
+// their number. Cells may be foreign names and are tamed and cut when they come in, before their width is
+// measured.
 #include "cli/kit/table.h"
 #include "base/text/wrap.h"
 
@@ -17,6 +20,7 @@ Table::Table(std::vector<std::string> headings) : headings_(std::move(headings))
 
 void Table::add(std::vector<std::string> cells) {
   constexpr size_t kMost = 300;
+  // A row may end early: a rank that called nothing has no further cells.
   cells.resize(headings_.size());
   for (std::string& cell : cells) cell = wording::name(cell, kMost);
   rows_.push_back(std::move(cells));
@@ -36,6 +40,7 @@ std::string Table::text(std::string_view indent) const {
       if (i > 0) built += "  ";
       built += left_[i] ? cells[i] + pad : pad + cells[i];
     }
+    // No blanks at the end of a line, which would wrap on a narrow terminal.
     built.erase(built.find_last_not_of(' ') + 1);
     out += built + '\n';
   };

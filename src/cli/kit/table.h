@@ -12,6 +12,8 @@ class Table {
  public:
   // A heading that begins with '<' makes a left-aligned column (the mark is not shown); others align right.
   explicit Table(std::vector<std::string> headings);
+  // Missing cells stay empty; cells beyond the headings are left out. Rows are kept, so the caller bounds
+  // them.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   // Headings, a rule and the rows, each line behind `indent`.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `links` reads what a host says of its links, measures them unless told not to, and judges both. It changes
+// no setting, and without --force moves no data over a GPU that is in use. Exit codes are those of a
+// diagnosis: 1 for a warning or worse. What was read and measured can be recorded and judged elsewhere by the
+// same code.
 #include <filesystem>
 
 #include "base/input_file.h"
@@ -44,6 +48,7 @@ Result<Reading> read_now(const std::string& root) {
 }
 
 Result<LinksRecord> load(const std::string& path) {
+  // The whole file is held in memory.
   constexpr size_t kMost = size_t{256} << 20;
   LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
   if (file.size() > kMost) return Error{ErrorCode::kInvalidInput, "is too large for a record of links", path};
@@ -59,6 +64,7 @@ std::string in_use(const GpuFacts& facts) {
     if (!gpu.processes.empty())
       return "GPU " + std::to_string(gpu.index) + " is in use by pid " + std::to_string(gpu.processes[0]) +
              "; --force measures all the same";
+    // In a container NVML may list no processes of others; their load still shows.
     if (gpu.utilization_percent.value_or(0) >= 5)
       return "GPU " + std::to_string(gpu.index) + " is busy (" + std::to_string(*gpu.utilization_percent) +
              " %); --force measures all the same";
@@ -71,6 +77,7 @@ Result<void> add_traffic(const Arguments& arguments, LinksRecord& record) {
     if (record.traffic_absent = in_use(record.before.gpus); !record.traffic_absent.empty()) return {};
   TrafficOptions options;
   options.deep = arguments.has("deep");
+  // A host without CUDA, or with a driver that refuses, is still checked: the reason is part of the record.
   auto runtime = cuda_runtime(options.bytes);
   if (!runtime) {
     record.traffic_absent = runtime.error().message();
@@ -84,8 +91,10 @@ Result<void> add_traffic(const Arguments& arguments, LinksRecord& record) {
   }
   record.traffic = std::move(*traffic);
   Result<Reading> under_load = Error{};
+  // Links may lower their speed while idle, so states are read once more under load.
   keep_busy(**runtime, options, [&] { under_load = read_now(arguments.value("sysfs-root")); });
   if (under_load) record.under_load = std::move(*under_load);
+  // Errors that the traffic caused show as the difference to `before`.
   LOCKSTEP_ASSIGN(record.after, read_now(arguments.value("sysfs-root")));
   return {};
 }
@@ -99,6 +108,7 @@ Result<LinksRecord> look(const Arguments& arguments) {
 }
 
 int run_links(const Arguments& arguments) {
+  // The options that would measure or record have nothing to do with a file that exists.
   if (arguments.has("from") && (arguments.has("record") || arguments.has("force") || arguments.has("deep")))
     return fail("--from judges a file: it goes with --baseline, --json and --verbose");
   auto record = look(arguments);
@@ -109,6 +119,7 @@ int run_links(const Arguments& arguments) {
     if (!loaded) return fail(loaded.error());
     baseline = std::move(*loaded);
   }
+  // Written before it is judged: a record is worth keeping whatever comes of it.
   if (arguments.has("record"))
     if (auto written = write_whole(arguments.value("record"), record_text(*record)); !written)
       return fail(written.error());

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What `links` found as data: every sample, also of pairs that are well, so that others can judge by their
+// own rules.
 #include "cli/links/report.h"
 #include "links/counters.h"
 #include "links/gpu_fields.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints findings in order of severity, then notes, matrices of pairs, host memory and devices. The order is
+// that of use: what is wrong, what may be, and then the figures to check it. Measured tables are left out
+// where nothing was measured.
 #include <algorithm>
 
 #include "base/text/units.h"
@@ -31,6 +34,7 @@ class Report {
   std::string text() {
     headline();
     for (const Finding& finding : diagnosis_.findings)
+      // Notes follow under a heading of their own, without taking the first screen.
       if (finding.severity != Severity::kNote) print_finding(finding);
     notes();
     matrix(CellKind::kWrite, "GPU to GPU, GB/s: the row's GPU writes to the column's GPU");
@@ -60,6 +64,7 @@ class Report {
     else
       seen += "; states and counters only, no traffic";
     const std::string host = machine_.host.name.empty() ? "this host" : wording::name(machine_.host.name);
+    // Also of a host on which nothing was measured: the line then says so.
     if (!diagnosis_.verdict)
       line(style_.good("No problem found") + " on " + host + ": " + seen + ".");
     else
@@ -103,6 +108,7 @@ class Report {
         for (const std::string& place : {cell.from, cell.to})
           if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
     if (places.empty()) return;
+    // By the GPU's number; as text GPU 10 would come before GPU 2.
     std::sort(places.begin(), places.end(),
               [&](const std::string& a, const std::string& b) { return number(a) < number(b); });
     std::vector<std::string> headings = {"<"};
@@ -121,6 +127,7 @@ class Report {
     const auto& cells = record_.traffic->cells;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].kind != kind || cells[i].from != from || cells[i].to != to) continue;
+      // The mark is of the first measurement alone; a finding needs a second one that agrees.
       const auto siblings = lockstep::links::compare(cells, i, paths_);
       const bool is_slow = siblings && stands_out(cells[i], cells[i].value(), *siblings);
       return format_decimal(cells[i].value(), is_latency(kind) || cells[i].value() >= 100 ? 0 : 1) +
@@ -140,6 +147,7 @@ class Report {
     std::map<std::pair<size_t, std::string>, std::map<CellKind, const Cell*>> rows;
     for (const Cell& cell : record_.traffic->cells) {
       const bool from_host = cell.from.starts_with("host");
+      // Between GPUs, or within the host: the matrices have those.
       if (from_host == cell.to.starts_with("host")) continue;
       rows[{number(from_host ? cell.to : cell.from), from_host ? cell.from : cell.to}][cell.kind] = &cell;
     }

@@ -19,6 +19,7 @@ struct LogReport {
   std::vector<Error> troubles;  // what was named and could not be read
 };
 
+// `verbose`: all rows and all evidence, else as many as a screen takes.
 std::string report_text(const LogReport& report, const Style& style, bool verbose);
 Json report_json(const LogReport& report);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What logs say, as data: all rows, and the first line of every kind that was not understood, whatever -v
+// says. Tables and JSON share the columns of log_columns.h.
 #include "analysis/log_figures/topology.h"
 #include "cli/logs/log_columns.h"
 #include "cli/logs/log_report.h"

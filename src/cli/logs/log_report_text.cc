@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What logs say, for people: findings, then the set-up from processes to settings, and last what was not
+// understood. Unknown lines are counted and never hidden, since one of them may be the cause. Tables are cut
+// at a number of rows unless -v is given.
 #include <algorithm>
 
 #include "analysis/log_figures/topology.h"
@@ -41,6 +44,7 @@ class Text {
   size_t limit() const { return verbose_ ? SIZE_MAX : kRows; }
 
   void findings() {
+    // Only of the logs: see docs/logs.md for what they cannot show.
     if (report_.findings.empty()) out_ += style_.good("No problem found") + " in the logs.\n";
     for (const Finding& finding : report_.findings) {
       const bool is_note = finding.severity == Severity::kNote;
@@ -109,6 +113,7 @@ class Text {
     constexpr size_t kCommsShown = 8;
     const auto comms = analysis::log_figures::comm_wirings(report_.model, verbose_ ? SIZE_MAX : kCommsShown);
     std::string text;
+    // wires() and pairs() write to out_. It is empty meanwhile, so that no heading is written above nothing.
     std::swap(text, out_);
     for (const analysis::log_figures::CommWiring& comm : comms) {
       if (comm.rings.empty() && comm.trees.empty() && comm.pairs.empty()) continue;
@@ -140,6 +145,7 @@ class Text {
             wrap(way + ": " + analysis::log_figures::pairs_text(group, ranks), 14, style_.columns()) + '\n';
   }
 
+  // Warnings that were not understood are shown without -v as well.
   void coverage() {
     const auto& coverage = report_.model.coverage;
     uint64_t unknown = 0, warnings = 0;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `logs` judges NCCL's logs alone and shows what they say of the set-up. Other evidence beside them is left
+// to `diagnose`. Files without a line of NCCL's are an error: an empty report would read as good news. Exit
+// codes are those of `diagnose`; 0 becomes 3 if something that was named could not be read.
 #include <algorithm>
 
 #include "analysis/log_rules/log_rules.h"
@@ -21,6 +24,7 @@ constexpr Option kLogsOptions[] = {
 Result<logs::LogReport> read_logs(const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
   for (const readers::FormatFiles& files : inputs.formats) {
+    // A directory may hold anything else as well.
     if (files.format != &readers::nccl_log::kFormat) continue;
     LOCKSTEP_ASSIGN(auto model, verdict::read_logs(inputs, files));
     logs::LogReport report{std::move(model), {}, inputs.troubles};

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Completion scripts for three shells from the table of commands, so a new option completes without a change
+// here. Help texts land in single-quoted words of zsh and fish and are escaped for them. The scripts run no
+// lockstep: completing must be fast, and work where the program cannot start.
 #include "cli/manual/completion_script.h"
 
 #include <vector>
@@ -45,6 +48,7 @@ std::string fish_quote(std::string_view text) {
   return out;
 }
 
+// An optional value comes behind `=` only, so the next word is not its.
 bool takes_next_word(const Option& option) { return !option.value.empty() && !option.value_optional; }
 
 std::string bash_values(const Command& command) {
@@ -125,6 +129,7 @@ std::string zsh_option(const Option& option) {
       action += "_files";
     }
   }
+  // zsh: `=` takes the value from the same or the next word, `=-` from the same word alone.
   std::string equals = option.value.empty() ? "" : option.value_optional ? "=-" : "=";
   std::string out = " '--" + std::string(option.name) + equals + help + action + "'";
   if (option.letter != 0)
@@ -134,6 +139,8 @@ std::string zsh_option(const Option& option) {
 
 std::string zsh_operands(const Command& command) {
   if (command.operands.name.empty()) return {};
+  // `(-)` ends lockstep's own options at the command's name; `_normal` then completes the rest as that
+  // command's.
   if (command.operands.runs_command) return " '(-)1:command:_command_names -e' '*::arguments:_normal'";
   std::string choices = operand_choices(command);
   return " '*:" + quote(command.operands.name) + ":" + (choices.empty() ? "_files" : "(" + choices + ")") +
@@ -184,6 +191,7 @@ std::string fish_completion() {
     for (const Option* option : options_of(*command)) {
       out += within + " -l " + std::string(option->name);
       if (option->letter != 0) out += std::string(" -s ") + option->letter;
+      // fish: -r takes files as well, -x only what -a lists.
       if (takes_next_word(*option)) out += option->takes_path ? " -r" : " -x";
       if (!option->choices.empty()) out += " -a '" + std::string(option->choices) + "'";
       out += " -d '" + fish_quote(option->help) + "'\n";

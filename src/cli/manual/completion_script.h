@@ -5,6 +5,7 @@
 
 namespace lockstep::cli::manual {
 
+// To be sourced (bash, fish), or put into a folder of zsh's fpath as _lockstep.
 std::string bash_completion();
 std::string zsh_completion();
 std::string fish_completion();

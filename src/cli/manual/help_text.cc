@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `--help` from the table of commands. 80 columns whatever the terminal has, so that docs/cli.md, which is
+// made from this text, is the same everywhere.
 #include "cli/manual/help_text.h"
 
 #include "base/text/wrap.h"
@@ -10,6 +12,7 @@ constexpr size_t kWidth = 80;
 
 std::string row(std::string heading, std::string_view text, size_t column) {
   std::string line = "  " + std::move(heading);
+  // A long heading keeps its line, and the text begins on the next one.
   if (line.size() + 2 > column) {
     line += '\n' + std::string(column, ' ');
   } else {
@@ -37,6 +40,7 @@ std::string usage_line(const Command& command) {
   if (operands.name.empty()) return line;
   if (operands.runs_command) return line + " [--] " + std::string(operands.name);
   std::string name(operands.name);
+  // A fixed number of operands is written out, as in `A B`.
   if (operands.most > 1 && operands.most != operands.least) name += "...";
   return line + (operands.least == 0 ? " [" + name + "]" : " " + name);
 }

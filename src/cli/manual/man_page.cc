@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The manual page in roff, from the same table as `--help`. Environment, exit status and examples stand here
+// as text, as no command owns them.
 #include "cli/manual/man_page.h"
 
 #include "cli/manual/help_text.h"
@@ -13,6 +15,7 @@ std::string escape(std::string_view text) {
   for (char c : text) {
     if (c == '\\') {
       out += "\\e";
+      // roff may print a bare dash as a hyphen, which a shell does not take when it is copied.
     } else if (c == '-') {
       out += "\\-";
     } else {

@@ -46,7 +46,9 @@ class Pipe {
 
 [[noreturn]] void be_child(const std::function<int()>& work, const Pipe& out, const Pipe& err, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have died before prctl(), and no signal would come.
   if (getppid() != parent) _exit(kDied);
+  // The parent's input holds further requests, which a child must not read.
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(out.writing(), STDOUT_FILENO) < 0 ||
       dup2(err.writing(), STDERR_FILENO) < 0)
@@ -58,6 +60,7 @@ class Pipe {
     std::fprintf(stderr, "lockstep: %s\n", failed.what());
   }
   std::fflush(stdout);
+  // Not exit(): what would be cleaned up there is the server's.
   _exit(code);
 }
 
@@ -66,6 +69,7 @@ Error failed(std::string text) { return {ErrorCode::kIo, std::move(text), {}}; }
 // Reads both until they end. The reason why the child has to, or nothing.
 std::string drain(const Pipe& out, const Pipe& err, ChildAnswer& answer, Clock::time_point until,
                   size_t most_bytes) {
+  // Both at once: a child that fills one pipe while the other is read would block for ever.
   std::array<pollfd, 2> ends{{{out.reading(), POLLIN, 0}, {err.reading(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{&answer.out, &answer.err};
   char buffer[64 << 10];
@@ -83,6 +87,7 @@ std::string drain(const Pipe& out, const Pipe& err, ChildAnswer& answer, Clock::
         continue;
       }
       texts[i]->append(buffer, static_cast<size_t>(got));
+      // The child is killed by the caller, so nothing waits for a full pipe.
       if (answer.out.size() + answer.err.size() > most_bytes) return "answered more than it may";
     }
   }
@@ -95,11 +100,13 @@ Result<ChildAnswer> run_confined(const std::function<int()>& work, std::chrono::
                                  size_t most_bytes) {
   Pipe out, err;
   if (!out.is_open() || !err.is_open()) return failed(std::string("no pipe: ") + std::strerror(errno));
+  // After fork() both processes would print what is buffered.
   std::fflush(stdout);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return failed(std::string("no process: ") + std::strerror(errno));
   if (child == 0) be_child(work, out, err, parent);
+  // The parent's own writing ends would keep the pipes from ever ending.
   out.close_end(1);
   err.close_end(1);
   ChildAnswer answer;

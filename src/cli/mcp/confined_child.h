@@ -10,6 +10,7 @@
 
 namespace lockstep::cli::mcp {
 
+// The exit code of the work, and what it wrote to stdout and stderr.
 struct ChildAnswer {
   int code = 0;
   std::string out, err;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `mcp` answers an agent over standard input and output. An agent may be tricked by what it reads. So its
+// tools only read, on paths below the folders that the user named, within bounds of time and size.
+// Diagnostics go to stderr, since a line on stdout that is no message breaks the protocol.
 #include <cstdio>
 #include <filesystem>
 
@@ -17,8 +20,10 @@ std::optional<std::string> next_line() {
   std::string line;
   int c = 0;
   while ((c = std::fgetc(stdin)) != EOF && c != '\n') {
+    // One byte more than allowed is kept, so that the server sees that the line is too long.
     if (line.size() <= mcp::kMostRequestBytes) line += static_cast<char>(c);
   }
+  // A last line without a newline is still a request.
   if (c == EOF && line.empty()) return std::nullopt;
   return line;
 }
@@ -33,6 +38,7 @@ int run_mcp(const Arguments& arguments) {
   if (folders.empty()) folders.emplace_back(".");
   for (const std::string& folder : folders) {
     std::error_code failed;
+    // Links are followed once and here: paths are compared with the real folder later.
     const auto whole = std::filesystem::canonical(folder, failed);
     if (failed || !std::filesystem::is_directory(whole, failed)) return fail(folder + ": no such folder");
     limits.folders.push_back(whole.string());
@@ -41,6 +47,7 @@ int run_mcp(const Arguments& arguments) {
   while (auto line = next_line()) {
     if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string answer = server.answer(*line);
+    // A notification gets no answer.
     if (answer.empty()) continue;
     if (const int failed = print(answer + "\n"); failed != kExitOk) return failed;
   }

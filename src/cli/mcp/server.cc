@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON-RPC 2.0 over lines, as far as the Model Context Protocol needs it for tools. Every message is hostile
+// input: size, depth, id and arguments are checked before they are used. Long answers come in pages, since
+// clients cut what is too long for a model's context. The protocol has no pages for tool results, so a page's
+// text says how to ask for the next.
 #include "cli/mcp/server.h"
 
 #include <algorithm>
@@ -10,7 +14,9 @@ namespace lockstep::cli::mcp {
 namespace {
 
 constexpr int kParseError = -32700, kInvalidRequest = -32600, kNoMethod = -32601, kInvalidParams = -32602;
+// No request of ours nests deeper, and writing a message out recurses.
 constexpr int kMostDepth = 16;
+// An agent pages through one or two answers at a time; each may take some MB.
 constexpr size_t kMostKept = 4;
 constexpr size_t kPageBytes = 24 << 10;  // of text, where nothing in it needs escapes
 constexpr std::array<std::string_view, 3> kProtocols{"2025-06-18", "2025-03-26",
@@ -25,6 +31,7 @@ Json envelope(const Json& id) { return {{"jsonrpc", "2.0"}, {"id", id}}; }
 // As Json::dump, but for bytes that are not UTF-8; on one line.
 std::string line_of(const Json& message) {
   std::string line = json_line(message);
+  // json_line() ends with a newline, and the transport adds its own.
   line.pop_back();
   return line;
 }
@@ -64,6 +71,7 @@ size_t page_end(std::string_view text, size_t at, size_t size) {
 }
 
 // A page of the answer as a line. Escapes can make it longer than it may be: then it holds less.
+// Halving ends: the escaped form of one byte is far below the limit.
 std::string page(const Json& id, const ToolAnswer& answer, size_t at) {
   for (size_t size = kPageBytes;; size /= 2) {
     const size_t end = page_end(answer.text, at, size);
@@ -90,6 +98,7 @@ std::string refusal(const Json& id, const std::string& text) {
 
 Json Server::initialize(const Json& params) const {
   const Json asked = params.value("protocolVersion", Json());
+  // A client that asks for an unknown version is offered the newest, and may decline.
   std::string_view version = kProtocols[0];
   for (const std::string_view known : kProtocols) {
     if (asked == known) version = known;
@@ -138,6 +147,7 @@ std::string Server::call(const Json& id, const Json& params) {
       return refusal(id, "cursor: not one of this tool");
     arguments.erase("cursor");
   }
+  // A misspelt argument that is ignored gives a confident answer to another question.
   for (const auto& [key, value] : arguments.items()) {
     if (!known["properties"].contains(key))
       return refusal(id, "unknown argument '" + key.substr(0, 64) + "'");
@@ -162,6 +172,7 @@ std::string Server::call(const Json& id, const Json& params) {
 }
 
 std::string Server::answer(std::string_view line) {
+  // No id is known yet, and JSON-RPC wants null then.
   if (line.size() > kMostRequestBytes) return error(nullptr, kInvalidRequest, "the message is too long");
   const auto message = parse(line);
   if (!message) return error(nullptr, kParseError, "not JSON, or nested too deep");
@@ -171,12 +182,14 @@ std::string Server::answer(std::string_view line) {
   const Json method = message->value("method", Json());
   if (wants_answer && !id.is_string() && !id.is_number_integer())
     return error(nullptr, kInvalidRequest, "an id is a string or a whole number");
+  // The id is repeated in every page, which has a bound.
   if (id.is_string() && id.get_ref<const std::string&>().size() > 256)
     return error(nullptr, kInvalidRequest, "the id is too long");
   if (message->value("jsonrpc", Json()) != "2.0" || !method.is_string())
     return wants_answer && !message->contains("result") && !message->contains("error")
                ? error(id, kInvalidRequest, "not a request of JSON-RPC 2.0")
                : std::string();
+  // A notification: the protocol has some that clients send, and none that this server needs.
   if (!wants_answer) return {};
   const Json params = message->value("params", Json::object());
   if (!params.is_object()) return error(id, kInvalidParams, "params are an object");

@@ -14,6 +14,7 @@ namespace lockstep::cli::mcp {
 inline constexpr size_t kMostAnswerBytes = 32 << 10;  // of a line
 inline constexpr size_t kMostRequestBytes = 1 << 20;
 
+// What a command printed and its exit code: 0, 1 or 3, as other codes become an Error.
 struct ToolAnswer {
   std::string text;
   int exit_code = 0;
@@ -25,6 +26,7 @@ struct Tool {
   std::function<Result<ToolAnswer>(const Json& arguments)> call;
 };
 
+// One thread. It keeps the newest answers, so that pages of one answer fit together.
 class Server {
  public:
   explicit Server(std::vector<Tool> tools) : tools_(std::move(tools)) {}

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The tools are commands of this program, run in a child by the same parser and code: an agent gets the
+// answers that people get. Paths are resolved before a command sees them. Options are built here from checked
+// values: no text of a client becomes an option.
 #include "cli/mcp/tools.h"
 
 #include <algorithm>
@@ -15,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Answers are kept for their pages, so they are bounded in memory as well.
 constexpr size_t kMostOutput = 16 << 20;
 constexpr size_t kMostPaths = 64, kMostTextArgument = 64 << 10;
 constexpr int64_t kMostRows = 1000, kFewRows = 100;
+// SQLite stops at this time by itself; the child gets five seconds more before it is killed.
 constexpr std::chrono::seconds kSqlPatience{10};
 
 Json text_property(std::string_view meaning) { return {{"type", "string"}, {"description", meaning}}; }
@@ -40,6 +45,7 @@ Result<std::string> text_of(const Json& arguments, const std::string& key) {
   const Json& value = arguments[key];
   if (!value.is_string()) return usage_error(key + ": a text is expected");
   const std::string& text = value.get_ref<const std::string&>();
+  // A NUL would cut the text where it becomes a C string.
   if (text.empty() || text.size() > kMostTextArgument || text.find('\0') != std::string::npos)
     return usage_error(key + ": empty, too long, or holds a NUL");
   return text;
@@ -54,6 +60,7 @@ class Confined {
   Result<std::string> path(const std::string& asked) const {
     std::error_code failed;
     for (const std::string& folder : limits_.folders) {
+      // An absolute path replaces the root, and is accepted only if it lies below it.
       const fs::path root(folder), whole = fs::canonical(root / asked, failed);
       if (failed) continue;
       if (std::mismatch(root.begin(), root.end(), whole.begin(), whole.end()).first == root.end())
@@ -83,6 +90,7 @@ class Confined {
       if (!json->is_boolean()) return usage_error("json: true or false is expected");
       if (json->get<bool>()) words.emplace_back("--json");
     }
+    // A file name that begins with a dash is no option.
     words.emplace_back("--");
     words.insert(words.end(), operands.begin(), operands.end());
     const Command& command = *find_command(name);
@@ -92,6 +100,7 @@ class Confined {
     if (!parsed) return parsed.error();
     LOCKSTEP_ASSIGN(ChildAnswer answer,
                     run_confined([&] { return command.run(*parsed); }, limits_.patience, kMostOutput));
+    // 1 and 3 are answers; 125 is a child whose command threw or never began.
     if (answer.code == kExitUsage || answer.code > kExitCannotTell)
       return usage_error(answer.err.empty() ? "failed with exit code " + std::to_string(answer.code)
                                             : answer.err);
@@ -152,6 +161,7 @@ Result<std::vector<std::string>> show_words(const Json& arguments) {
   for (const char* name : {"comm", "op"}) {
     if (!arguments.contains(name)) continue;
     LOCKSTEP_ASSIGN(const std::string value, text_of(arguments, name));
+    // With `=`, so that a value that begins with a dash cannot become an option.
     words.push_back("--" + std::string(name) + "=" + value);
   }
   for (const char* name : {"rank", "limit"}) {

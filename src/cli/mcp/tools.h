@@ -13,6 +13,7 @@ struct ToolLimits {
   std::vector<std::string> folders;  // absolute, without links
   std::chrono::seconds patience{60};
 };
+// The tools share a copy of `limits`. Each call starts a child, so the caller has one thread.
 std::vector<Tool> all_tools(const ToolLimits& limits);
 
 }  // namespace lockstep::cli::mcp

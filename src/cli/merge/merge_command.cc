@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `merge` writes one trace.db from all that is named. The output is checked first, as a slip may name
+// evidence. Logs and dumps of other tools beside the process files are attached. What an older trace.db has
+// attached is taken out and attached again. Exit code 3 says that something that was named is left out.
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/kit/output_place.h"
@@ -31,6 +34,7 @@ int run_merge(const Arguments& arguments) {
     attachments.insert(attachments.end(), files.begin(), files.end());
   }
   int exit = kExitOk;
+  // It owns the folder of the extracted files, so it lives until they are attached.
   readers::Unpacker unpacker;
   for (const std::string& path : input->databases) {
     const auto files = store::extract_attachments(path, [&] { return unpacker.make_folder(path); });
@@ -47,6 +51,7 @@ int run_merge(const Arguments& arguments) {
   }();
   if (!merged) return fail(merged.error());
   input::RunOverview overview = input->source->overview();
+  // A database whose attachments could not be read has set the code already.
   if (exit == kExitOk) exit = exit_of_losses(overview);
   if (arguments.has("json"))
     return print(json_text(merge_json(overview, *merged, output, input->files)), exit);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The sentences that `merge` and `trace` share. Losses come first, so that nobody takes what is left for
+// everything.
 #include "cli/merge/merge_report.h"
 #include "input/run_json.h"
 
@@ -18,11 +20,13 @@ std::vector<std::string> merge_sentences(const input::RunOverview& run, const st
                   plural(run.ops, "operation") + " on " + plural(run.comms.size(), "communicator"));
   lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
                   ")");
+  // Link logs are our own, so they are not counted among the files of other tools.
   const auto others =
       static_cast<uint64_t>(std::count_if(merged.attached.begin(), merged.attached.end(),
                                           [](const std::string& file) { return !run::is_link_log(file); }));
   if (others > 0)
     lines.push_back("copied " + plural(others, "file") + " of other tools; `lockstep diagnose` reads them");
+  // A name that no shell takes safely gets no command to copy.
   if (const auto word = verdict::shell_word(output))
     lines.push_back("next: lockstep diagnose " + *word + "; lockstep report " + *word);
   return lines;

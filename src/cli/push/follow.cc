@@ -23,6 +23,8 @@ constexpr milliseconds kInterval{2'000}, kLongestPause{60'000};
 constexpr size_t kMostNameBytes = 256;
 
 // Not what torchrun calls every job that was given no id.
+// The name has to be alike on all hosts, as a store joins what they write by it. So the job id of the
+// scheduler goes before the directory, which may be local.
 std::string name_of(const Arguments& arguments) {
   if (arguments.has("run")) return arguments.value("run");
   std::string job = run::own_job_place().job;
@@ -41,13 +43,17 @@ class Follower {
   int run() {
     const Interrupt interrupt(Interrupt::Second::kEnds);
     for (;;) {
+      // Asked before the look, so that the newest state is sent once more after an interrupt.
       const bool is_last = interrupt.wanted();
       const Result<bool> written = look();
+      // A store that refuses will refuse again.
       if (!written && written.error().code != ErrorCode::kIo) return fail(written.error());
       // Its end is told once more, if the store takes it at once.
       if (is_last) return written ? kExitOk : kExitCannotTell;
       if (written && *written) return kExitOk;
+      // While the job runs there is always something newer to send, so patience begins at its end.
       if (!written && has_ended_ && Clock::now() > ended_ + patience_) return give_up(written.error());
+      // Doubled up to a minute: a store that is overloaded is not helped by retries.
       pause_ = written ? kInterval : std::min(2 * pause_, kLongestPause);
       interrupt.wait(pause_);
     }
@@ -64,6 +70,7 @@ class Follower {
     }
     is_waiting_ = false;
     if (states_.all_ended() && !std::exchange(has_ended_, true)) ended_ = Clock::now();
+    // A rank that is restarted makes an ended job run again.
     has_ended_ = states_.all_ended();
     const auto sent = send(*processes);
     if (!sent) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `push` diagnoses a finished run and sends its operations, findings and sums to a ClickHouse store. The URL
+// is checked before the run is read, which may take minutes. Exit code 0 means that all is stored, 1 that the
+// store holds something else. It is 2 for a wrong input or a store that refuses, 3 if it did not answer.
+// After 3 the same command goes on.
 #include <algorithm>
 #include <filesystem>
 
@@ -27,6 +31,7 @@ constexpr Option kPushOptions[] = {
 };
 
 // "runs/job-17/" -> "job-17"
+// A path that ends in a slash has an empty last part.
 std::string run_name(const std::string& path) {
   std::filesystem::path name = std::filesystem::path(path).lexically_normal();
   if (name.filename().empty()) name = name.parent_path();
@@ -45,6 +50,7 @@ std::string push_text(const store::PushResult& pushed) {
 
 int fail_to_push(const Error& error) {
   const int code = fail(error);
+  // Only a store that does not answer is worth another try with the same command.
   if (error.code != ErrorCode::kIo) return code;
   warn("what the store has confirmed stays there: the same command sends the rest");
   return kExitCannotTell;
@@ -64,6 +70,7 @@ int run_push(const Arguments& arguments) {
     return verdict::diagnose(arguments.operands(), progress.callback());
   }();
   if (!diagnosed) return fail(diagnosed.error());
+  // The first evidence with operations is the most trusted one; several are not added up.
   const auto evidence = std::find_if(diagnosed->evidence.begin(), diagnosed->evidence.end(),
                                      [](const verdict::Evidence& of) { return of.job.has_value(); });
   if (evidence == diagnosed->evidence.end())

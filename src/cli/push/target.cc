@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One reading of the store's URL, key and patience for `push` and `fleet`. The key comes from the
+// environment, as command lines can be read by every user of the machine.
 #include "cli/push/target.h"
 
 #include "base/text/units.h"
@@ -11,6 +13,7 @@ Result<store::FleetTarget> target_of(const Arguments& arguments, const std::stri
     return usage_error("--patience takes a time, such as 10m, not '" + arguments.value("patience") + "'");
   return store::FleetTarget{.url = arguments.value(option),
                             .key = store::key_of_environment(),
+                            // parse_duration() gives ns.
                             .patience = std::chrono::milliseconds(*patience / 1'000'000)};
 }
 

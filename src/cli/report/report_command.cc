@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `report` writes one HTML file, prints its data, or serves the page while a job runs. The file is complete
+// in itself, so it can be sent to others. Serving keeps the newest data in memory and makes them anew on a
+// thread of its own, only while a browser asks: a page that nobody looks at costs nothing. The exit code does
+// not judge the run.
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -62,6 +66,7 @@ Result<Json> data_of(const std::vector<std::string>& paths, const std::string& a
                      const std::function<void(double)>& progress) {
   Json data;
   {
+    // In a block, so that the job is freed before two more runs are read.
     LOCKSTEP_ASSIGN(const auto run, verdict::diagnose(paths, progress));
     data = report::report_data(run, {.paths = paths, .made_ns = unix_now_ns(), .refresh_ns = std::nullopt});
   }
@@ -85,6 +90,7 @@ class FreshData {
   }
 
   // An error where there is nothing to show and waiting would not help.
+  // The first data are made before the server answers, so that mistakes end the command.
   Result<void> begin() {
     LOCKSTEP_TRY(make());
     if (!live_) return {};
@@ -93,6 +99,7 @@ class FreshData {
     return {};
   }
   // Never waits for data to be made.
+  // Shared, since a slow client may still be sent what has been replaced.
   std::shared_ptr<const std::string> latest() {
     const std::lock_guard lock(mutex_);
     asked_ = true;
@@ -107,6 +114,7 @@ class FreshData {
                        [&](const std::string& path) { return fs::is_directory(path, error); });
   }
 
+  // Runs without the lock; only the result is put into place under it.
   Result<void> make() {
     const Clock::time_point begin = Clock::now();
     report::DataRequest request{
@@ -129,6 +137,8 @@ class FreshData {
     std::unique_lock lock(mutex_);
     while (!ended_ && live_) {
       asked_ = false;
+      // First the pause, then the wait for a request: a request in between counts, since asked_ was cleared
+      // before.
       if (changed_.wait_for(lock, pause_, [this] { return ended_; })) return;
       changed_.wait(lock, [this] { return asked_ || ended_; });
       if (ended_) return;
@@ -203,6 +213,7 @@ int run_report(const Arguments& arguments) {
     auto data = data_of(arguments.operands(), arguments.value("against"), progress.callback());
     return data ? print(json_line(*data)) : fail(data.error());
   }
+  // The data alone need no page, so --json works in a build without it.
   if (report::built_page().empty()) return fail(report::page_absent_because());
   return serves ? serve(arguments) : write_page(arguments);
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds and folds the nodes of an operation's tree. A deep trace has thousands of similar events for one
+// operation, and a reader looks for the one that did not end. So siblings beyond a limit become one node that
+// counts them, while open ones keep their own as far as the limit goes.
 #include "cli/show/event_nodes.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@ EventNode event_node(const model::Trace& trace, uint8_t kind, uint32_t thread, i
   }
   made.begin_ns = begin_ns;
   made.end_ns = end_ns;
+  // Without an end it still goes on, or its end was lost: both read as never ended.
   made.open = end_ns == 0;
   return made;
 }
@@ -45,8 +49,10 @@ void add_folded(EventNode& into, std::vector<EventNode> siblings, size_t most) {
   all.event = siblings.front().event;
   all.tid = siblings.front().tid;
   all.thread = siblings.front().thread;
+  // A node counts itself by default; this one counts only what is folded into it.
   all.count = 0;
   const EventNode* longest = nullptr;
+  // An open event has no length, so it is never the longest.
   auto length = [](const EventNode& made) { return made.end_ns == 0 ? 0 : made.end_ns - made.begin_ns; };
   size_t alone = 0;
   for (EventNode& made : siblings) {
@@ -57,6 +63,7 @@ void add_folded(EventNode& into, std::vector<EventNode> siblings, size_t most) {
     }
     ++all.count;
     widen(all, made.begin_ns, made.end_ns);
+    // -1 stands for several threads: none of them may be named for all.
     if (made.tid != all.tid) all.tid = -1;
     if (longest == nullptr || length(made) > length(*longest)) longest = &made;
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts the events of one operation together as NCCL nests them: the calls around it, its plan and task, then
+// what the GPU ran. Rows name their parents since assembly, so nothing is guessed here; only the launch has
+// to be found by its time. Each kind of child is one pass over its table. An index by task would cost more
+// than one operation is worth.
 #include "cli/show/event_tree.h"
 
 #include <algorithm>
@@ -19,6 +23,7 @@ class Builder {
   Builder(const model::Trace& trace, uint32_t op, size_t most)
       : trace_(trace), op_(op), task_(trace.ops.task[op]), most_(most) {}
 
+  // In the order of time: the host calls, NCCL enqueues, the GPU runs.
   std::vector<EventNode> build() {
     std::vector<EventNode> roots;
     add_calls(roots);
@@ -32,6 +37,7 @@ class Builder {
     const model::CallTable& calls = trace_.calls;
     EventNode made =
         event_node(trace_, calls.kind[call], calls.thread[call], calls.start_ns[call], calls.end_ns[call]);
+    // `count` and `depth` mean something else for each kind: see model/tables/call.def.
     if (calls.kind[call] == number(EventKind::kGroupApi)) {
       made.detail = "depth " + std::to_string(calls.depth[call]);
       add_state(made, "group start done", calls.group_start_ns[call]);
@@ -65,6 +71,7 @@ class Builder {
   }
   // The launch that assemble found, by its time.
   uint32_t find_launch() const {
+    // An operation keeps the time of its launch and not its row.
     const int64_t launched_ns = trace_.ops.launched_ns[op_];
     if (launched_ns == 0) return kNoRow;
     for (uint32_t call = 0; call < trace_.calls.size(); ++call) {
@@ -82,6 +89,7 @@ class Builder {
     made.detail = task_detail();
     add_copy_engines(made);
     add_channels(made);
+    // Only what this process drove itself; add_foreign_network() adds the rest (PXN).
     std::vector<uint32_t> proxy_ops;
     for (uint32_t row = 0; row < trace_.proxy_ops.size(); ++row) {
       if (trace_.proxy_ops.task[row] == task_) proxy_ops.push_back(row);
@@ -93,6 +101,7 @@ class Builder {
       EventNode outside = call_node(plan);
       const auto all_plans = tasks.all(&model::TaskTable::plan);
       const auto fused = static_cast<uint64_t>(std::count(all_plans.begin(), all_plans.end(), plan));
+      // Operations of one plan share one kernel and its times, which the reader has to know.
       if (fused > 1) outside.detail = comma(outside.detail, plural(fused, "operation") + " in this plan");
       outside.children.push_back(std::move(made));
       made = std::move(outside);
@@ -136,12 +145,14 @@ class Builder {
                                   channels.start_seen_ns[row], channels.stop_seen_ns[row]);
       made.detail = "channel " + std::to_string(channels.channel[row]);
       if (phase) made.detail += ", phase " + std::to_string(channels.phase[row]);
+      // Only NVIDIA's clock (1) counts ns; AMD's ticks have no known length here.
       if (channels.gpu_stop[row] > channels.gpu_start[row] && trace_.processes.gpu_clock[0] == 1)
         made.detail +=
             ", " + format_duration(static_cast<double>(channels.gpu_stop[row] - channels.gpu_start[row])) +
             " by the GPU's clock";
       (phase ? phases : works).push_back(std::move(made));
     }
+    // Apart, since a folded node stands for events of one kind.
     add_folded(into, std::move(works), most_);
     add_folded(into, std::move(phases), most_);
   }
@@ -151,6 +162,7 @@ class Builder {
     EventNode all;
     for (uint32_t row = 0; row < kernels.size(); ++row) {
       if (!is_of_operation(kernels.op[row])) continue;
+      // Kind 0 is none: these are records of the GPU driver's tools and not events of NCCL's profiler.
       EventNode made = event_node(trace_, 0, kNoRow, kernels.start_ns[row], kernels.end_ns[row]);
       made.event =
           kernels.kind[row] == static_cast<uint8_t>(model::KernelKind::kCopy) ? "GPU copy" : "GPU kernel";

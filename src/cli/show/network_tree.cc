@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The network's part of the tree: proxy operations by peer and direction, their steps, and the network
+// plugin's events. A large operation has a proxy operation per channel and many steps in each. A folded node
+// therefore sums what its steps waited for, which says whether GPU, peer, wire or flush was slow.
 #include "cli/show/network_tree.h"
 
 #include <algorithm>
@@ -38,10 +41,12 @@ class Network {
  public:
   Network(const model::Trace& trace, const std::vector<uint32_t>& proxy_ops, size_t most)
       : trace_(trace), most_(most) {
+    // One pass over each table builds the lists for all nodes.
     std::vector<bool> is_wanted(trace.proxy_ops.size());
     for (uint32_t row : proxy_ops) is_wanted[row] = true;
     for (uint32_t step = 0; step < trace.proxy_steps.size(); ++step) {
       const uint32_t proxy_op = trace.proxy_steps.proxy_op[step];
+      // A step whose proxy operation is unknown has kNoRow, which is beyond the end.
       if (proxy_op < is_wanted.size() && is_wanted[proxy_op]) steps_[proxy_op].push_back(step);
     }
     for (uint32_t event = 0; event < trace.net_events.size() && !steps_.empty(); ++event) {
@@ -54,6 +59,7 @@ class Network {
   std::vector<EventNode> build(const std::vector<uint32_t>& proxy_ops) {
     std::vector<EventNode> made;
     const model::ProxyOpTable& ops = trace_.proxy_ops;
+    // Channels to one peer in one direction do the same work, so they may fold together; others may not.
     std::map<std::tuple<int32_t, bool>, std::vector<uint32_t>> lanes;  // by peer and direction
     for (uint32_t row : proxy_ops) lanes[{ops.peer[row], ops.is_send[row] != 0}].push_back(row);
     for (const auto& [lane, rows] : lanes) {
@@ -64,6 +70,7 @@ class Network {
       std::vector<uint32_t> ended;
       size_t alone = 0;
       for (uint32_t row : rows) {
+        // What never ended is what a hang is looked at for, so it keeps its own node.
         if (ops.end_ns[row] == 0 && alone < most_) {
           made.push_back(proxy_op_node({row}));
           ++alone;
@@ -108,6 +115,7 @@ class Network {
     std::vector<uint32_t> folded;
     size_t alone = 0;
     for (uint32_t step : steps) {
+      // Steps that all fit are all shown; else `alone` counts the open ones that are.
       const bool shown = steps.size() <= most_ || (table.end_ns[step] == 0 && alone++ < most_);
       if (shown)
         into.children.push_back(step_node(step));
@@ -144,6 +152,7 @@ class Network {
     auto between = [](int64_t from, int64_t until) { return from != 0 && until > from ? until - from : 0; };
     waits.bytes += table.bytes[step];
     waits.restarts += table.restarts[step];
+    // The same column holds another state of a receive than of a send.
     if (table.is_send[step] != 0) {
       waits.gpu += between(table.wait1_ns[step], table.wait2_ns[step]);
       waits.peer += between(table.wait2_ns[step], table.wait3_ns[step]);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds one operation on all ranks of its communicator and loads what each rank recorded of it. The gathered
+// job knows which ranks take part, and where the operation lies among a rank's own. Each rank's trace is then
+// loaded once more, as the job keeps no events. The search in a trace is a pass over its operations, which
+// costs less than reading the trace did.
 #include "cli/show/operation.h"
 
 #include <algorithm>
@@ -16,6 +20,7 @@ namespace {
 
 using model::kNoRow;
 
+// `members` has a place for every rank of the communicator, also for those that are not in the run (kNoRow).
 std::vector<uint32_t> members_of(const model::JobComm& comm) {
   std::vector<uint32_t> members;
   for (const std::vector<uint32_t>* list : {&comm.members, &comm.unranked})
@@ -27,6 +32,7 @@ std::vector<uint32_t> members_of(const model::JobComm& comm) {
 // Row of the trace's ops; kNoRow: not there. `comm` is a row of the trace, `place` that among the
 // communicator's collectives.
 uint32_t find_collective(const model::Trace& trace, uint32_t comm, uint32_t place) {
+  // It skips what gather leaves out of a member's collectives, and only that: else the places would differ.
   for (uint32_t op = 0; op < trace.ops.size(); ++op) {
     if (trace.ops.comm[op] != comm || trace.ops.peer[op] >= 0 || trace.ops.shape[op] >= trace.shapes.size() ||
         trace.ops.index[op] == model::kNoIndex)
@@ -35,6 +41,7 @@ uint32_t find_collective(const model::Trace& trace, uint32_t comm, uint32_t plac
   }
   return kNoRow;
 }
+// `index` counts all sends and receives of one rank, so under one number each rank has a transfer of its own.
 uint32_t find_p2p(const model::Trace& trace, uint32_t comm, uint32_t index) {
   for (uint32_t op = 0; op < trace.ops.size(); ++op) {
     if (trace.ops.comm[op] == comm && trace.ops.peer[op] >= 0 && trace.ops.index[op] == index &&
@@ -85,22 +92,27 @@ void load_rank(const model::Job& job, const model::Trace& trace, uint32_t row, c
   const auto comm =
       static_cast<uint32_t>(std::find(of_process.begin(), of_process.end(), row) - of_process.begin());
   uint32_t op = kNoRow;
+  // The sender looks among what goes to the target, the receiver among what comes from the source.
   if (name.pair) {
     op = find_transfer(trace, comm, rank.sends ? name.pair->target : name.pair->source, rank.sends,
                        name.index);
   } else if (name.is_p2p) {
     op = find_p2p(trace, comm, name.index);
   } else if (const std::optional<uint32_t> place = job.op_at(member, name.index)) {
+    // The shared number is the job's, after alignment; the trace still has the rank's own. Both agree on the
+    // place.
     op = find_collective(trace, comm, *place - member.first);
   }
   if (op == kNoRow) return;
   take(trace, op, rank);
   rank.context = trace.comms.context[comm];
+  // A process that drove the network for this one (PXN) knows the task by context and handle only.
   if (trace.ops.task[op] < trace.tasks.size()) rank.handle = trace.tasks.handle[trace.ops.task[op]];
   if (rank.has_tree) rank.events = event_tree(trace, op, siblings);
 }
 
 // The numbers of the collectives that some member has.
+// Each member's numbers ascend, so merging keeps the union sorted.
 std::vector<uint32_t> indexes_of(const model::Job& job, const std::vector<uint32_t>& members) {
   std::vector<uint32_t> all;
   for (uint32_t member : members) {
@@ -114,6 +126,7 @@ std::vector<uint32_t> indexes_of(const model::Job& job, const std::vector<uint32
   return all;
 }
 
+// One clock that is not aligned leaves the spread unknown: it would compare two hosts' own clocks.
 ListedOperation listed_operation(const model::Job& job, const std::vector<uint32_t>& members, uint32_t comm,
                                  uint32_t index) {
   ListedOperation row{.comm = comm, .index = index};
@@ -124,6 +137,7 @@ ListedOperation listed_operation(const model::Job& job, const std::vector<uint32
     const std::optional<uint32_t> op = job.op_at(at, index);
     if (!op) continue;
     const model::JobOps& ops = job.ops(at);
+    // Ranks may differ in what they called, which `diagnose` reports; the row shows the last member's.
     row.signature = ops.signature[*op];
     ++row.ranks;
     if (ops.gpu_start_ns[*op] != 0 && ops.gpu_end_ns[*op] != 0)
@@ -155,6 +169,7 @@ bool has_operation(const model::Job& job, const model::Member& member, const Ope
       const model::Lane* lane = member.rank == own ? lane_of(member, peer, is_send) : nullptr;
       return lane != nullptr && lane->ops > name.index;
     };
+    // One end is enough: that the other end was never called may be the very question.
     return has(name.pair->source, name.pair->target, true) ||
            has(name.pair->target, name.pair->source, false);
   }
@@ -180,6 +195,7 @@ std::vector<std::pair<uint32_t, RankOperation>> slots_of(const model::Job& job,
     for (const uint32_t member : members) add(member, false);
     return slots;
   }
+  // The sender stands first, whatever the order of ranks. A rank that sends to itself takes both places.
   for (const bool is_sender : {true, false}) {
     for (const uint32_t member : members) {
       if (job.members[member].rank == (is_sender ? pair->source : pair->target)) add(member, is_sender);
@@ -190,6 +206,7 @@ std::vector<std::pair<uint32_t, RankOperation>> slots_of(const model::Job& job,
 
 template <class T>
 bool take_digits(std::string_view& text, T& number) {
+  // take_number would read a minus sign, and no rank or number has one.
   return !text.starts_with('-') && take_number(text, number);
 }
 bool take_sign(std::string_view& text, char sign) {
@@ -221,6 +238,7 @@ std::optional<OperationName> parse_operation(const std::string& text) {
 }
 
 std::vector<uint32_t> find_comms(const model::Job& job, const std::string& name) {
+  // A name may be hex by chance, such as `abc`: both readings are tried, and every match is returned.
   std::string_view digits = name;
   if (digits.starts_with("0x")) digits.remove_prefix(2);
   uint64_t id = 0;
@@ -249,6 +267,7 @@ std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32
 
 std::vector<FoundOperation> find_comms_id(const model::Job& job, uint64_t id) {
   std::vector<FoundOperation> found;
+  // All ranks have the same id for one operation, so each of them finds it again.
   auto add = [&found](uint32_t comm, const OperationName& name) {
     const FoundOperation one{.comm = comm, .name = name};
     if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(one);
@@ -280,6 +299,8 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
                          const OperationName& name, const TreeLimits& limits) {
   Operation operation{.comm = comm, .name = name, .ranks = {}};
   const auto slots = slots_of(job, members_of(job.comms[comm]), name.pair);
+  // --rank means the rank in the job. If no rank of the job has this number, it means the one in the
+  // communicator.
   const bool is_of_job = limits.rank && std::any_of(slots.begin(), slots.end(), [&](const auto& slot) {
                            return slot.second.job_rank == *limits.rank;
                          });
@@ -292,6 +313,8 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
     by_process[rank.process].push_back(operation.ranks.size() - 1);
   }
   const std::vector<std::pair<uint32_t, std::vector<size_t>>> processes(by_process.begin(), by_process.end());
+  // Each rank has a place of its own in `operation.ranks`, filled by the thread that loads its process: no
+  // lock.
   for_each_parallel(processes.size(), parallel_threads(), [&](size_t i) {
     const auto& [process, ranks] = processes[i];
     model::Trace trace;
@@ -299,6 +322,7 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
     for (size_t rank : ranks)
       load_rank(job, trace, slots[rank].first, name, limits.siblings, operation.ranks[rank]);
   });
+  // Last: it looks for the contexts and handles that the loads above have found.
   add_foreign_network(job, source, limits.siblings, operation.ranks);
   return operation;
 }
@@ -315,6 +339,7 @@ std::vector<ListedOperation> list_operations(const model::Job& job, const std::v
     for (uint32_t index : indexes_of(job, members))
       listed.push_back(listed_operation(job, members, comm, index));
   }
+  // A time of 0 is unknown and comes last. In front it would be the zero of all other rows, decades earlier.
   std::stable_sort(listed.begin(), listed.end(), [](const ListedOperation& a, const ListedOperation& b) {
     return std::pair(a.first_ns == 0, a.first_ns) < std::pair(b.first_ns == 0, b.first_ns);
   });

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints what `show` found: the list of operations, or one operation with a table of ranks and a tree of
+// events for each. Text counts times from the first call, so that ranks compare at a glance. JSON has each
+// rank's times in ns of its own host and the offset between the clocks, since programs can subtract.
 #include "cli/show/report.h"
 
 #include <algorithm>
@@ -21,6 +24,7 @@ constexpr size_t kThreadColumns = 10, kTimeColumns = 14;
 constexpr size_t kLeastColumns = 72;  // of all; a narrower terminal breaks them
 constexpr size_t kMostTableRows = 64;
 
+// Widths are columns of a terminal and not bytes, as names may hold UTF-8.
 std::string left(const std::string& text, size_t width) {
   return text + std::string(width - std::min(width, columns(text)), ' ');
 }
@@ -31,6 +35,7 @@ std::string signed_duration(int64_t ns) {
   return ns < 0 ? "-" + format_duration(-static_cast<double>(ns)) : format_duration(static_cast<double>(ns));
 }
 // "-1,234.5": with the same last digit everywhere, so that what is far from the first call can be told apart.
+// The amount is taken unsigned, because -INT64_MIN is no int64_t.
 std::string microseconds(int64_t ns) {
   const uint64_t tenths = (ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns)) / 100;
   return (ns < 0 ? "-" : "") + format_count(tenths / 10) + "." + std::to_string(tenths % 10);
@@ -60,6 +65,7 @@ class Timeline {
   // Nothing for a time that is not known.
   std::optional<int64_t> after(uint32_t process, int64_t ns) const {
     if (ns == 0) return std::nullopt;
+    // Offsets between clocks change over the run, so every time is converted by itself.
     if (const auto common = job_.common_ns(process, ns)) {
       if (zero_) return common->ns - *zero_;
       return std::nullopt;
@@ -117,6 +123,7 @@ std::string operation_name(const model::Job& job, const Operation& operation) {
       const model::Member& member = job.members[row];
       if (!rank.is_there || member.comm != operation.comm || member.rank != rank.rank) continue;
       std::optional<uint32_t> op = job.op_at(member, index);
+      // A transfer is numbered within its lane and not among the collectives.
       if (operation.name.pair) {
         const int32_t peer = rank.sends ? operation.name.pair->target : operation.name.pair->source;
         for (const model::Lane& lane : member.lanes) {
@@ -180,6 +187,7 @@ std::string rank_table(const model::Job& job, const Operation& operation, const 
   std::vector<std::string> headings = {"rank",     "<host",     "GPU",     "called", "enqueued",
                                        "launched", "GPU begin", "GPU end", "<from"};
   if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "size"});
+  // The rank in the communicator needs a column only where it differs from that in the job.
   const bool has_own_ranks = std::any_of(operation.ranks.begin(), operation.ranks.end(),
                                          [](const auto& rank) { return rank.rank != rank.job_rank; });
   if (has_own_ranks) headings.insert(headings.begin() + 1, "in comm");
@@ -244,6 +252,7 @@ class TreeText {
     if (event.process != model::kNoRow) detail += ", by " + job_.who(event.process).text();
     if (event.count > 1) what += " x " + format_count(event.count);
     if (event.count > 1 && event.open > 0) detail += "; " + format_count(event.open) + " never ended";
+    // A detail that does not fit goes to lines of its own, so that the columns of times stay straight.
     const bool fits = indent + columns(what) + 1 + columns(detail) < event_columns_ + 2;
     if (fits && !detail.empty()) what += " " + detail;
     std::string took = "never ended";

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `show` answers in two passes. It gathers and aligns the job to know which operations there are. For one
+// operation it then loads the traces of its ranks again, since a job keeps no single events. Without --op or
+// --comms-id it prints the list after the first pass. A number that several communicators have is refused
+// with their names: a guess would show the wrong operation.
 #include <algorithm>
 #include <charconv>
 
@@ -57,6 +61,7 @@ Result<std::optional<int32_t>> wanted_rank(const Arguments& arguments) {
   if (!arguments.has("rank")) return std::optional<int32_t>();
   auto number = arguments.number("rank");
   if (!number) return number.error();
+  // A rank is an int32_t; a larger number would wrap to another rank.
   if (*number > INT32_MAX) return Error{ErrorCode::kInvalidInput, "--rank: no rank has this number", {}};
   return std::optional(static_cast<int32_t>(*number));
 }
@@ -64,6 +69,7 @@ Result<std::optional<int32_t>> wanted_rank(const Arguments& arguments) {
 Result<uint32_t> choose_comm(const model::Job& job, const std::vector<uint32_t>& comms,
                              const show::OperationName& name, const std::string& asked) {
   const std::vector<uint32_t> with = show::comms_with(job, comms, name);
+  // Numbers count per communicator, so most exist on several of them.
   if (with.size() == 1) return with.front();
   if (with.empty())
     return Error{ErrorCode::kNotFound,
@@ -75,6 +81,7 @@ Result<uint32_t> choose_comm(const model::Job& job, const std::vector<uint32_t>&
       {}};
 }
 
+// Losses come first here too: an operation that was lost is missing from the list.
 int show_list(const Arguments& arguments, const model::Job& job, const input::RunOverview& overview,
               const std::vector<uint32_t>& comms) {
   auto limit = arguments.number("limit");
@@ -104,9 +111,11 @@ Result<show::FoundOperation> operation_of_id(const Arguments& arguments, const m
   const std::string asked = arguments.value("comms-id");
   uint64_t id = 0;
   const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), id);
+  // 0 marks operations whose id is unknown, so it would match all of those.
   if (error != std::errc{} || end != asked.data() + asked.size() || id == 0)
     return usage_error("--comms-id " + asked + ": a number is expected, as Comms Id is printed");
   std::vector<show::FoundOperation> found = show::find_comms_id(job, id);
+  // The hash is weak, and several communicators may have the id: --comm decides between them.
   std::erase_if(found, [&](const show::FoundOperation& one) {
     return std::find(comms.begin(), comms.end(), one.comm) == comms.end();
   });
@@ -134,6 +143,7 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
   if (!found) return fail(found.error());
   show::TreeLimits limits;
   limits.rank = *rank;
+  // --all lifts both bounds: on ranks, and on events of a kind.
   if (arguments.has("all")) limits.ranks = limits.siblings = SIZE_MAX;
   const show::Operation operation =
       show::load_operation(job, *input.source, found->comm, found->name, limits);
@@ -151,14 +161,17 @@ int run_show(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   auto input = input::open_input(arguments.operands());
   if (!input) return fail(input.error());
+  // The lambda ends the progress bar before anything is printed.
   auto job = [&] {
     Progress progress("reading");
     return job::gather::gather(*input->source, {.threads = 0, .progress = progress.callback()});
   }();
   if (!job) return fail(job.error());
   std::vector<analysis::Finding> findings;  // `diagnose` tells them
+  // The numbers that users give are those after this alignment; the clocks are aligned by matched operations.
   job::match::align(*job);
   job::clock::align(*job, findings);
+  // The source observes processes and losses while it is read, so the overview comes after gather.
   const input::RunOverview overview = input->source->overview();
   std::vector<uint32_t> comms = all_comms(*job);
   if (arguments.has("comm")) {

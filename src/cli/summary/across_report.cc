@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Figures that need all ranks, as tables and JSON from one list of columns. Bandwidth counts from the last
+// arrival, so a late rank does not look like a slow link. Below a table stands what its figures lack, for
+// instance operations without GPU times.
 #include <map>
 
 #include "base/text/units.h"
@@ -10,6 +13,7 @@ namespace {
 
 Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
+// Several kinds of link may be in one run; each is named with its own ceiling.
 std::string ceiling_line(const analysis::summary::AcrossFigures& figures) {
   std::map<std::string, double> links;
   for (const analysis::summary::RateFigures& row : figures.rates) {
@@ -54,6 +58,7 @@ void show_rate(const analysis::summary::RateFigures& row, Columns& out) {
 }
 
 std::string rate_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
+  // A run of one rank matches nothing, and gets no heading without rows.
   if (figures.matched == 0 && figures.rates.empty()) return "";
   std::string text =
       "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, so without waiting for late ranks)\n";
@@ -143,6 +148,7 @@ std::string link_table(const analysis::summary::AcrossFigures& figures, size_t l
 }
 
 std::string exposed_line(const analysis::summary::StepFigures& steps) {
+  // Exposed communication needs all kernels; without them only its upper bound is known.
   if (steps.exposed.count > 0) {
     return "  exposed communication per rank and step: " + format_duration(steps.exposed.p50_ns) +
            " (median; p99 " + format_duration(steps.exposed.p99_ns) + "), with no computation beside it\n";
@@ -156,6 +162,7 @@ std::string exposed_line(const analysis::summary::StepFigures& steps) {
 
 std::string steps_line(const analysis::summary::StepFigures& steps) {
   if (steps.source.empty() || steps.length.count == 0) return "";
+  // Lengths lie between the starts of steps, so there is one step more.
   return "\nSteps: " + format_count(steps.length.count + 1) +
          (steps.source == "marks"
               ? " marked by the program"

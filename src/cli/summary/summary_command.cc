@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `summary` gives the figures of a run without judging it. Each process is read once: its own figures are
+// added up as it goes by, and the job is gathered from the same reading for what needs all ranks. Losses come
+// first. Exit code 3 says that something that was named is left out of the figures.
 #include <mutex>
 
 #include "analysis/summary/summary.h"
@@ -92,6 +95,7 @@ void show_rank(const analysis::summary::RankFigures& rank, Columns& out) {
 std::string missing_members(const std::vector<input::CommMember>& members) {
   int32_t ranks = members.front().ranks;
   if (members.front().comm_id == 0 || ranks < 0) return "?";
+  // The number of ranks comes from a file, so it is bounded before memory is taken for it.
   std::vector<bool> present(static_cast<size_t>(std::min(ranks, 1 << 20)));
   for (const input::CommMember& member : members) {
     if (member.rank >= 0 && static_cast<size_t>(member.rank) < present.size())
@@ -158,6 +162,7 @@ class SummedSource : public model::TraceSource {
   size_t processes() const override { return source_.processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     LOCKSTEP_TRY(source_.load(i, trace));
+    // gather loads several processes at once.
     std::lock_guard lock(mutex_);
     summary_.add(trace);
     return {};
@@ -182,6 +187,7 @@ int run_summary(const Arguments& arguments) {
   {
     Progress progress("reading");
     SummedSource source(*input->source, summary);
+    // A run that cannot be gathered still has the figures of each process.
     if (auto job = job::gather::gather(source, {.threads = 0, .progress = progress.callback()})) {
       std::vector<analysis::Finding> findings;  // `diagnose` tells them
       job::match::align(*job);
@@ -190,6 +196,7 @@ int run_summary(const Arguments& arguments) {
     }
   }
   input::RunOverview overview = input->source->overview();
+  // Only now: which processes can be read shows while they are read.
   if (overview.processes.empty())
     return fail(overview.losses.empty() ? "no process in it" : overview.losses[0].detail);
   analysis::summary::SummaryFigures figures = summary.figures();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What keys do to the view, without a terminal, so that tests can press them. `first` may grow beyond the
+// table; make_view() takes the last row instead, as only it knows how many there are.
 #include "cli/top/controls.h"
 
 #include <algorithm>
@@ -42,6 +44,7 @@ constexpr std::string_view kHelp[] = {
 }  // namespace
 
 void Controls::sort_by(SortKey key) {
+  // The key of the sort in force reverses it.
   options_.reverse = options_.sort == key && !options_.reverse;
   options_.sort = key;
   options_.first = 0;
@@ -94,6 +97,7 @@ bool Controls::press(int key, size_t page) {
       first = 0;
       break;
     case kKeyEnd:
+      // Beyond any table, with room for further steps down without overflow.
       first = SIZE_MAX / 2;
       break;
     default:

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The full-screen view by ncurses. One thread looks, draws and reads keys: a look reads only what is new, so
+// keys wait a moment at most. Signals arrive as wishes through a pipe that the same poll() watches, and the
+// terminal is put back by a destructor on every way out.
 #include "cli/top/screen.h"
 
 #include <curses.h>
@@ -27,17 +30,21 @@ constexpr int kTitleRows = 5, kFootRows = 1;  // title, verdict, sums, hidden co
 class Terminal {
  public:
   Terminal() {
+    // ncurses needs the locale to draw UTF-8. Only LC_CTYPE: numbers keep their dot.
     setlocale(LC_CTYPE, "");
+    // Not initscr(), which ends the program if it does not know the terminal.
     screen_ = newterm(nullptr, stdout, stdin);
     if (screen_ == nullptr) return;
     cbreak();
     noecho();
     keypad(stdscr, TRUE);
+    // poll() does the waiting; getch() only fetches what has come.
     nodelay(stdscr, TRUE);
     curs_set(0);
     const char* no_color = std::getenv("NO_COLOR");
     if ((no_color != nullptr && *no_color != 0) || !has_colors()) return;
     start_color();
+    // -1 below keeps the background that the user has chosen.
     use_default_colors();
     init_pair(pair(Mood::kBad), COLOR_RED, -1);
     init_pair(pair(Mood::kWarning), COLOR_YELLOW, -1);
@@ -118,6 +125,8 @@ class Screen {
       if (interrupt_.wanted() || !take_keys()) return {};
       if (Clock::now() < next) continue;
       if (!controls_.paused()) look();
+      // A look that took longer than a period must not be followed by another at once, which would leave no
+      // time for keys.
       next = std::max(next + kPeriod, Clock::now() + kPeriod / 2);
     }
   }
@@ -127,6 +136,7 @@ class Screen {
     auto begin = Clock::now();
     auto processes = run_.look();
     took_ = Clock::now() - begin;
+    // After an error the last table stays: one look that fails must not empty the screen.
     message_ = processes ? "" : processes.error().message();
     if (processes) seen_ = watch_.look(*processes);
     at_ns_ = unix_now_ns();
@@ -136,6 +146,7 @@ class Screen {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
     pollfd wake[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                      {.fd = interrupt_.descriptor(), .events = POLLIN, .revents = 0}};
+    // +1 above: rounded down, the last millisecond would be a busy loop.
     poll(wake, 2, static_cast<int>(std::max<int64_t>(left, 0)));
     // A terminal that has gone is always ready.
     if ((wake[0].revents & (POLLHUP | POLLERR)) != 0) std::raise(SIGHUP);
@@ -166,6 +177,7 @@ class Screen {
     std::string keys = "q quit  ? help  p pause  f fold  r l b o i d sort (now by " +
                        std::string(controls_.sort_name()) +
                        (controls_.options().reverse ? ", reversed)" : ")");
+    // One column less: a character in the last cell would scroll some terminals.
     terminal_.line(LINES - 1, {keys.substr(0, width - 1), Mood::kFaint});
     refresh();
   }

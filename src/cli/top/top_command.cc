@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `top` draws the live view, or with --once prints one table or JSON object and judges it: exit code 1 if a
+// rank needs attention, 0 if none does, 2 if nothing can be read. It never waits for a job with --once, since
+// scripts call it so. The live view does wait for a run directory that is still empty.
 #include <unistd.h>
 
 #include <chrono>
@@ -40,6 +43,7 @@ int once(live::LiveRun& run, bool json) {
   watch.look(*first);
   // Rates need two looks.
   Interrupt interrupt(Interrupt::Second::kEnds);
+  // Nothing was printed, so an interrupt must not look like a healthy job.
   if (interrupt.wait(std::chrono::seconds(1))) return kExitUsage;
   auto second = run.look();
   if (!second) return fail(second.error());
@@ -50,10 +54,12 @@ int once(live::LiveRun& run, bool json) {
 
 int run_top(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  // Files of processes that have died may lack what is still in memory: this finishes them first.
   for (const std::string& path : arguments.operands()) run::adopt_run(path);
   live::LiveRun run(arguments.operands());
   if (arguments.has("once")) return once(run, arguments.has("json"));
   if (arguments.has("json")) return fail("--json goes with --once; see lockstep top --help");
+  // Keys are read from standard input, so a redirected one is no use either.
   if (isatty(STDOUT_FILENO) != 1 || isatty(STDIN_FILENO) != 1)
     return fail("the live view needs a terminal; --once prints a table");
   // A run directory fills while the job starts; what cannot be read at all is a mistake.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns the state of all ranks into lines that fit a terminal. Rows go first: good ranks fold into one line
+// for each state, since a job may have a thousand of them and a reader looks for the others. Then columns go,
+// whole ones, by priority, because a cut number is a wrong number.
 #include "cli/top/view.h"
 
 #include <algorithm>
@@ -56,7 +59,8 @@ Mood mood_of(const live::RankRow& row) {
   return Mood::kPlain;
 }
 
-// What ascends in the table; ranks that need attention stand first under every key but the rank.
+// Whether a row stands above another: the largest value first, and the rank as LiveRun sorts it. The sort is
+// stable, so equal rows keep that order.
 bool before(const live::RankRow& a, const live::RankRow& b, SortKey key) {
   switch (key) {
     case SortKey::kRank:
@@ -76,6 +80,7 @@ bool before(const live::RankRow& a, const live::RankRow& b, SortKey key) {
 }
 
 std::vector<std::string> cells(const live::RankRow& row) {
+  // An open operation of unknown name shows nothing, as its age alone would not say of what.
   std::string in_flight = row.open == 0 || !row.oldest_open ? "-" : op_text(row.oldest_open);
   return {row.who,
           row.host,
@@ -142,6 +147,8 @@ std::vector<std::string> lines_of(const std::vector<std::vector<std::string>>& r
     }
     return out;
   };
+  // The table is laid out anew for each choice of columns, as widths depend on the rows that are shown. That
+  // is at most once a column.
   Table table(picked([](size_t i) { return kHeadings[i]; }));
   for (const auto& row : rows) table.add(picked([&](size_t i) { return row[i]; }));
   const std::string text = table.text("");
@@ -154,6 +161,7 @@ Chosen fitting(const std::vector<std::vector<std::string>>& rows, const ViewOpti
   std::array<bool, kColumns> kept;
   kept.fill(true);
   Chosen chosen{.lines = lines_of(rows, kept), .hidden = {}};
+  // Line 1 is the rule, which is as wide as the widest row.
   if (columns(chosen.lines[1]) <= options.width) return chosen;
   kept.fill(false);
   auto try_one = [&](size_t column, bool needed) {
@@ -163,6 +171,7 @@ Chosen fitting(const std::vector<std::vector<std::string>>& rows, const ViewOpti
     kept[column] = needed || columns(lines[1]) <= options.width;
     if (kept[column]) chosen.lines = std::move(lines);
   };
+  // Without the rank a row says nothing, so it stays even where it is too wide.
   try_one(kByPriority[0], true);
   try_one(column_of(options.sort), false);
   for (size_t column : kByPriority) try_one(column, false);
@@ -191,8 +200,10 @@ std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Hea
   size_t count = static_cast<size_t>(std::count_if(
       rows.begin(), rows.end(), [&](const live::RankRow* row) { return row->health == health; }));
   if (count == 0) return {};
+  // A list that lacks some ranks would look complete.
   const bool all_known = numbers.size() == count;
   std::sort(numbers.begin(), numbers.end());
+  // A rank that was restarted has several processes.
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   std::string which = all_known ? ": " + wording::ranks(numbers) : "";
   switch (health) {
@@ -214,6 +225,7 @@ Line sums_line(const live::RankRows& seen) {
   size_t ranks = 0;
   for (const live::RankRow& row : seen.rows) {
     if (row.health == live::Health::kHelper) continue;
+    // A replaced process is not a rank any more; its successor counts.
     ranks += row.health != live::Health::kReplaced;
     ++by_health[static_cast<size_t>(row.health)];
     ops += row.ops_per_s;
@@ -255,7 +267,9 @@ View make_view(const live::RankRows& seen, const ViewOptions& options) {
     if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
   }
   const size_t taken = fold_lines.size() + view.verdict.size() - 1;
+  // One row at least, however small the terminal.
   size_t room = options.rows > taken ? options.rows - taken : 1;
+  // Scrolling past the end shows the last row.
   size_t first = std::min(options.first, shown.empty() ? 0 : shown.size() - 1);
   size_t end = shown.size() - first > room ? first + room : shown.size();
   view.more = shown.size() - end;

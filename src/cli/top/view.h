@@ -35,6 +35,7 @@ struct View {
   std::vector<Line> table;
   size_t more = 0;  // rows behind the last line
 };
+// Needs no terminal. `seen` in the order of ranks, as RankWatch gives it.
 View make_view(const live::RankRows& seen, const ViewOptions& options);
 
 // All rows, unfolded.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Capture reaches a job through environment variables alone, since launchers such as torchrun, mpirun and
+// srun pass them on to every process. NCCL, CUDA and NVTX each load one library that a variable names. A
+// foreign profiler plugin is chained; another foreign library stays, and is named as the reason why times or
+// ranges are missing. HSA takes a list.
 #include "cli/trace/capture_environment.h"
 
 #include <strings.h>
@@ -35,6 +39,7 @@ void set_log_environment(const std::string& run, const std::string& mode) {
     const std::string subsystems = "INIT,BOOTSTRAP,ENV,GRAPH,NET";
     setenv("NCCL_DEBUG_SUBSYS", (mode == "deep" ? subsystems + ",TUNING" : subsystems).c_str(), 1);
   }
+  // NCCL expands %h and %p in every process, so the run's own percent signs are doubled.
   setenv("NCCL_DEBUG_FILE",
          (protect_tokens(run) + "/" + std::string(kLogPrefix) + "%h.%p" + std::string(kLogSuffix)).c_str(),
          1);
@@ -53,6 +58,7 @@ void set_dump_environment(const std::string& run) {
       {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", prefix.c_str()},
   };
   for (const auto& variable : variables) {
+    // PyTorch reads whichever it knows, so one that is set by either name is the user's.
     if (is_set(variable.name) || is_set(variable.older)) continue;
     setenv(variable.name, variable.value, 1);
     setenv(variable.older, variable.value, 1);
@@ -71,6 +77,7 @@ std::string other_injection(const char* variable, const CaptureLibraries& librar
   const char* set = std::getenv(variable);
   if (set == nullptr || *set == 0) return {};
   std::error_code error;
+  // Another copy of our library is ours too, as an installed one is beside a build.
   if (std::filesystem::path(set).filename() == "liblockstep-cuda.so" ||
       std::filesystem::equivalent(set, libraries.cuda, error))
     return {};
@@ -87,6 +94,7 @@ std::string cuda_library(const CaptureLibraries& libraries) {
   const std::string preload = preloaded();
   std::string ours = libraries.cuda;
   for (size_t at = 0; at < preload.size();) {
+    // The loader takes blanks as well as colons between names.
     const size_t end = std::min(preload.find_first_of(": ", at), preload.size());
     const std::string path = preload.substr(at, end - at);
     if (std::filesystem::path(path).filename() == "liblockstep-cuda.so") ours = path;
@@ -98,6 +106,7 @@ std::string cuda_library(const CaptureLibraries& libraries) {
 // Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search,
 // so that profilers in the job keep their records.
 void set_cuda_environment(const CaptureLibraries& libraries) {
+  // A foreign injected library stays; trace says that GPU times will be missing.
   if (is_cuda_off() || libraries.cuda.empty() || !no_gpu_times(libraries).empty()) return;
   const std::string ours = cuda_library(libraries);
   std::string preload = preloaded();
@@ -127,6 +136,7 @@ bool is_our_hsa_library(const std::string& path, const CaptureLibraries& librari
 // The runtime loads them in this order. From ROCm 6.1 on it loads none in a process that has rocprofiler's
 // SDK, unless the second variable asks for it; the SDK itself sets that to 0 where it is not set.
 void set_hsa_environment(const CaptureLibraries& libraries) {
+  // The runtime splits the list at blanks, so a path with one would be two.
   if (!expects_hsa(libraries) || libraries.hsa.find(' ') != std::string::npos) return;
   std::string value;
   bool is_there = false;
@@ -136,6 +146,7 @@ void set_hsa_environment(const CaptureLibraries& libraries) {
   }
   if (!is_there) value += (value.empty() ? "" : " ") + libraries.hsa;
   setenv(kHsaTools, value.c_str(), 1);
+  // Not over what the user has set: 0 may be meant, and no_amd_times() warns of it.
   setenv(kOldTools, "1", 0);
 }
 
@@ -163,6 +174,7 @@ std::string no_amd_times(const CaptureLibraries& libraries) {
 
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention) {
+  // Read before the next line replaces NCCL_PROFILER_PLUGIN.
   if (const std::string chained = plugin_to_chain(libraries); !chained.empty())
     setenv("LOCKSTEP_CHAIN", chained.c_str(), 1);
   setenv("NCCL_PROFILER_PLUGIN", libraries.nccl.c_str(), 1);
@@ -172,6 +184,7 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
   if (are_ranges_asked_for(libraries) && no_ranges(libraries).empty())
     setenv("NVTX_INJECTION64_PATH", cuda_library(libraries).c_str(), 1);
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);
+  // Equal to LOCKSTEP_DIR where a launcher set that; see directory_is_of_a_launcher().
   setenv(kOwnDirectory, protect_tokens(run).c_str(), 1);
   setenv("LOCKSTEP_MODE", mode.c_str(), 1);
   setenv("LOCKSTEP_RETAIN", retention.c_str(), 1);
@@ -253,6 +266,7 @@ bool is_retention(const std::string& text) {
   if (kind != "stream" && kind != "ring") return false;
   if (size.empty() || size[0] < '1' || size[0] > '9') return false;
   size_t digits = size.find_first_not_of("0123456789");
+  // 18 digits fit into 64 bits, as do 9 digits of G.
   if (digits == std::string::npos) return size.size() <= 18;
   return digits + 1 == size.size() && digits <= 9 &&
          std::string("KMGkmg").find(size[digits]) != std::string::npos;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The libraries are found relative to the program, so that a tarball, a wheel and a build tree work wherever
+// they lie. Without the NCCL plugin there is nothing to trace with; the others are optional, as builds may
+// lack them.
 #include "cli/trace/capture_libraries.h"
 
 #include <filesystem>
@@ -9,6 +12,7 @@ namespace fs = std::filesystem;
 
 Result<CaptureLibraries> find_capture_libraries() {
   std::error_code error;
+  // /proc/self/exe and not argv[0], which may be a bare name or a link.
   fs::path program = fs::read_symlink("/proc/self/exe", error);
   fs::path prefix = program.parent_path().parent_path();
   std::string looked;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A signal shows on /proc/PID/status of a process that blocks it for as long as it is pending. A sentinel
+// that took one is used up: the bit cannot be cleared from outside. So it is replaced by a new one after each
+// signal that it saw.
 #include "cli/trace/group_sentinel.h"
 
 #include <signal.h>
@@ -41,6 +44,7 @@ void GroupSentinel::begin() {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
+    // If the parent died before this line, no signal comes: the check of getppid() is for that.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "lockstep-group");
     if (getppid() != parent) _exit(0);

@@ -47,6 +47,7 @@ int Supervisor::start(const std::vector<std::string>& argv) {
   command_ = fork();
   if (command_ == 0) {
     pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+    // An ignored signal stays ignored over exec, and the command is to die of SIGXFSZ as it would without us.
     restore_size_signal();
     execvp(words[0], words.data());
     int error = errno;
@@ -72,6 +73,7 @@ int Supervisor::start(const std::vector<std::string>& argv) {
 
 void Supervisor::pass_on(const siginfo_t& signal) {
   // SI_KERNEL: the terminal, which signals its whole foreground group.
+  // A command that signals its parent does not want the signal back.
   if (signal.si_code == SI_KERNEL || signal.si_pid == command_ || sentinel_.saw(signal.si_signo)) return;
   kill(command_, signal.si_signo);
 }
@@ -82,6 +84,7 @@ void Supervisor::reap() {
     pid_t ended = waitpid(-1, &status, WNOHANG);
     if (ended < 0 && errno == EINTR) continue;
     if (ended <= 0) {
+      // ECHILD: no child is left, orphans that were handed to us included.
       reaped_all_ = ended < 0 && errno == ECHILD;
       return;
     }
@@ -94,6 +97,7 @@ int Supervisor::wait_for_command() {
     siginfo_t signal{};
     if (sigwaitinfo(&watched_, &signal) > 0 && signal.si_signo != SIGCHLD) pass_on(signal);
   }
+  // Else waiting for descendants would wait for it, too.
   sentinel_.end();
   if (WIFSIGNALED(command_status_)) return kExitSignal + WTERMSIG(command_status_);
   return WEXITSTATUS(command_status_);
@@ -105,6 +109,7 @@ bool Supervisor::wait_for_descendants(const std::function<void()>& waiting) {
   for (reap(); !reaped_all_; reap()) {
     siginfo_t signal{};
     int got = sigtimedwait(&watched_, &signal, has_reported ? &kLong : &kQuiet);
+    // The command is gone, so a signal now is meant for us.
     if (got > 0 && got != SIGCHLD) return false;
     if (got < 0 && errno == EAGAIN && !has_reported) {
       has_reported = true;
@@ -119,11 +124,13 @@ void Supervisor::end_on_signal(std::function<void(int)> stop) {
   for (constexpr timespec kNow{0, 0}; sigtimedwait(&watched_, nullptr, &kNow) > 0;) {
   }
   std::thread waiter = start_thread([watched = watched_, stop = std::move(stop)]() mutable {
+    // Children of the merge itself may end; that is no wish to stop.
     sigdelset(&watched, SIGCHLD);
     int signal = 0;
     while (sigwait(&watched, &signal) != 0) {
     }
     stop(signal);
+    // Not exit(): the main thread is still in the merge and uses what destructors would take away.
     _exit(kExitSignal + signal);
   });
   if (waiter.joinable()) waiter.detach();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Expands tokens in the launcher as the capture libraries do in each process, so that one setting means the
+// same in both. Values come from outside and may hold slashes.
 #include "cli/trace/tokens.h"
 
 namespace lockstep::cli::trace {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `trace` runs the user's command with capture in its environment. Wrong options, a missing capture library
+// and targets that are not to be replaced are refused before the command starts, with exit code 2. A place
+// that cannot be written costs the trace and not the job, unless --require says otherwise. Once the command
+// has started its exit code is ours, whatever becomes of the merge.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +56,7 @@ constexpr Option kTraceOptions[] = {
     {0, "json", "", "print the final report as one JSON object on a line of stderr"},
 };
 
+// Steps over two characters, so that the second sign of `%%` begins no token.
 bool mentions(const std::string& text, std::string_view letters) {
   for (size_t at = text.find('%'); at != std::string::npos && at + 1 < text.size();
        at = text.find('%', at + 2)) {
@@ -62,7 +67,10 @@ bool mentions(const std::string& text, std::string_view letters) {
 
 // Which launchers of the job share one run directory follows from the names that the user gave.
 void share_by_tokens(const std::string& name, run::JobPlace& place) {
+  // %p and %r differ between the launchers of one start: each has a run directory of its own and merges by
+  // itself.
   if (mentions(name, "pr")) place.launchers_key.clear();
+  // Each node has a directory: its launchers share that one and wait for no others.
   if (mentions(name, "hn")) place.launchers = 1;  // how many there are on a node is not known
 }
 
@@ -98,10 +106,12 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
                                   run::JobPlace& place) {
   TraceRequest request;
   LOCKSTEP_TRY(read_recording(arguments, request));
+  // A `lockstep trace` around this one sets LOCKSTEP_DIR for its own children; that is no wish of the user.
   const Setting directory = trace::directory_is_of_a_launcher()
                                 ? Setting{arguments.value("dir"), "--dir", arguments.has("dir")}
                                 : setting(arguments, "dir", "LOCKSTEP_DIR");
   auto expanded = [&](const std::string& text) { return trace::expand_tokens(text, self, place); };
+  // Absolute: the processes of the job write into RUN, and may run in other folders.
   auto path = [&](const std::string& named) {
     std::string text = expanded(named);
     std::error_code stays;  // as it was named, where nobody can say in which folder we are
@@ -114,7 +124,9 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.run = path(directory.value);
   request.run_is_named = directory.given && !request.run.empty();
   if (request.run.empty()) request.run = fs::path(request.output).replace_extension(".run").string();
+  // A name that is in use gets a number appended, which behind a slash would be a folder inside it.
   while (request.run.size() > 1 && request.run.ends_with('/')) request.run.pop_back();
+  // The text as the user wrote it: the expanded one has no tokens left.
   share_by_tokens(request.run_is_named ? directory.value : arguments.value("output"), place);
   request.merge = !arguments.has("no-merge");
   request.keep = arguments.has("keep");
@@ -140,6 +152,7 @@ Result<void> check_targets(const TraceRequest& request) {
                    std::string(std::strerror(errno)) + "; name another place with --output", folder};
     }
   }
+  // An older trace.db is replaced; any other file is the user's and may be a slip.
   if (fs::exists(request.output, error) && !store::is_trace_db(request.output)) {
     return usage_error("exists and is not a trace.db; name another file with --output", request.output);
   }
@@ -150,6 +163,7 @@ Result<void> check_targets(const TraceRequest& request) {
 }
 
 int report_not_started(const std::string& program, int error) {
+  // 127 and 126 are what a shell returns for the two cases.
   bool found = error != ENOENT;
   warn(program + ": " +
        (found ? std::string("cannot be executed: ") + std::strerror(error) : "command not found") +
@@ -160,6 +174,7 @@ int report_not_started(const std::string& program, int error) {
 void report_waiting() {
   std::string who;
   size_t count = 0;
+  // An orphan of the command becomes our child, as this process is the reaper; its own children do not count.
   for (int64_t child : run::children_of(getpid())) {
     auto argv =
         run::split_words(run::read_small("/proc/" + std::to_string(child) + "/cmdline", 4096).value_or(""));
@@ -171,6 +186,7 @@ void report_waiting() {
 }
 
 int run_without_capture(const std::vector<std::string>& argv) {
+  // A plugin that the user's environment names is loaded all the same, and must record nothing.
   setenv("LOCKSTEP_MODE", "off", 1);
   trace::Supervisor supervisor;
   if (int error = supervisor.start(argv); error != 0) return report_not_started(argv[0], error);
@@ -190,6 +206,7 @@ run::Manifest make_manifest(const TraceRequest& request, const run::ProcessIdent
                             const run::JobPlace& place) {
   run::Manifest manifest;
   manifest.version = LOCKSTEP_VERSION;
+  // Words that look like secrets are left out, as the run directory is often shared.
   manifest.argv = run::kept_words(request.argv);
   manifest.launcher = self;
   manifest.started_ns = unix_now_ns();
@@ -221,6 +238,8 @@ void start_sampler(const TraceRequest& request, const run::ProcessIdentity& self
                   links::SampleIdentity{self.host, self.boot_id, self.pid});
 }
 
+// The order is fixed. The supervisor comes before all threads, which inherit the signals that it blocks. What
+// lies in memory goes into the files before they are counted and merged.
 int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, bool expects_hsa,
                  run::RunDirectory& run) {
   trace::Supervisor supervisor;
@@ -241,7 +260,9 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
   std::optional<links::Sampler> sampler;
   guard("counters of links are not sampled", [&] { start_sampler(request, self, run, sampler); });
   code = supervisor.wait_for_command();
+  // False means that a signal ended the waiting; what is there by now is merged all the same.
   supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
+  // Before the merge, which attaches the log that it writes.
   if (sampler) sampler->stop();
   guard("not all was brought from memory into the files of " + run.path(), [&] {
     run::adopt_run(run.path());
@@ -256,6 +277,7 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
     if (auto written = run::write_census(run.path(), seen); !written) warn(written.error().message());
   });
   guard("not merged; what was captured is in " + run.path(), [&] {
+    // From here the command needs no signal any more, so Ctrl-C may end the merge.
     supervisor.end_on_signal([&](int) { guard("stopped", [&] { report_stopped(request, run); }); });
     end_trace(request, run, code);
   });
@@ -276,6 +298,7 @@ int run_trace(const Arguments& arguments) {
   run::JobPlace place = run::own_job_place();
   auto request = read_request(arguments, self, place);
   if (!request) return fail(request.error());
+  // Before libraries and targets are looked at: a job that records nothing needs neither.
   if (request->mode == "off") return run_without_capture(request->argv);
   auto libraries = trace::find_capture_libraries();
   if (!libraries) return fail(libraries.error());
@@ -285,6 +308,7 @@ int run_trace(const Arguments& arguments) {
   }
   auto directory = make_run_directory(*request, self, place);
   if (!directory) return run_untraced(*request, directory.error());
+  // A directory is never reused, so a name that is taken gets a number.
   if (request->run_is_named && directory->path() != request->run) {
     warn(request->run + " is in use or holds other files; the run directory is " + directory->path());
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// What happens once the command has ended: another launcher merges, nothing was captured, or this one merges
+// and decides about the raw files. They are removed only if every one was read whole, is in the verified
+// trace.db, and no process may still write to it. Each doubt keeps them, as they are the only copy. Sentences
+// and JSON go to stderr, because stdout is the command's.
 #include "cli/trace/trace_end.h"
 
 #include <unistd.h>
@@ -26,6 +30,7 @@ std::string merge_hint(const TraceRequest& request, const run::RunDirectory& run
 }
 
 void print_status(const TraceRequest& request, const std::string& sentence) {
+  // With --json the report is one line; errors still come as sentences.
   if (!request.json) warn(sentence);
 }
 
@@ -43,11 +48,13 @@ void report_json(const TraceRequest& request, const run::RunDirectory& run, int 
 }
 
 void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int code) {
+  // The census may know that ranks ran without capture, which says more than the likely causes.
   std::vector<run::RunLoss> missing = run::missing_processes(run.path());
   for (const run::RunLoss& loss : missing) print_status(request, "lost: " + loss.detail);
   print_status(
       request,
       "nothing was captured: no process loaded the capture library. Likely causes: the processes do not inherit NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than 2.23, or not used; the command ended before it created its first communicator");
+  // Else the user takes the older trace for this run's.
   if (access(request.output.c_str(), F_OK) == 0)
     print_status(request, request.output_shown + " is from an earlier run and unchanged");
   Json document = {{"output", nullptr}, {"files", 0}, {"losses", Json::array()}};
@@ -58,6 +65,7 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
                                   {"process", nullptr},
                                   {"detail", loss.detail}});
   }
+  // Logs alone still answer questions, so they are not removed with the directory.
   const bool others = !trace::other_tools_files(run.path()).empty();
   if (others)
     print_status(request,
@@ -74,6 +82,7 @@ Result<void> write_timeline(const TraceRequest& request) {
   const exporters::Exporter* exporter = exporters::find("chrome");
   if (exporter == nullptr)
     return Error{ErrorCode::kUnsupported, "this build has no timeline exporter", request.timeline};
+  // From the database and not from the raw files: it shows what the trace.db holds.
   LOCKSTEP_ASSIGN(input::Input input, input::open_input({request.output}));
   Progress progress("timeline");
   LOCKSTEP_ASSIGN(auto written, exporter->write(*input.source, request.timeline, progress.callback()));
@@ -111,9 +120,11 @@ std::string reason_to_keep(const TraceRequest& request, const input::RunOverview
 }
 
 void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int code) {
+  // Listed before the merge: a file that appears later may not be in it, and stays.
   std::vector<run::ProcessFile> files = run::process_files(run.path());
   auto merged = merge_run(request, run);
   if (!merged) {
+    // A launcher of the same start that comes late can then merge.
     run.unlock();
     warn("not merged: " + merged.error().message() +
          "; the raw files are kept, try: " + merge_hint(request, run));
@@ -132,6 +143,7 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
   if (reason.empty()) {
     std::vector<std::string> paths;
     for (const run::ProcessFile& file : files) paths.push_back(file.path);
+    // Only what is in the database to its last byte; others stay.
     for (const std::string& file : merged->result.attached) paths.push_back(file);
     run.remove(paths);
   } else {
@@ -146,6 +158,7 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
 }  // namespace
 
 void end_trace(const TraceRequest& request, run::RunDirectory& run, int code) {
+  // The last launcher of the job merges, so that one trace.db has all nodes.
   if (run.leave() == run::RunDirectory::Leaving::kOthersRunning) {
     print_status(request, request.merge ? "other launchers of this job still run; the last one writes " +
                                               request.output_shown

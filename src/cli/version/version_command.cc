@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `version` says what this build is. A part that is missing is named with its reason, as scripts choose
+// formats by it and users ask why a command is off.
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
