@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names copies as PyTorch's profiler does ("Memcpy HtoD (Pageable -> Device)"), from CUPTI's kinds of memory. A
-// kind that is not known here is "Unknown" and has no side, so that no direction is made up.
+// Names copies as PyTorch's profiler does ("Memcpy HtoD (Pageable -> Device)"), from CUPTI's kinds of memory.
+// A kind that is not known here is "Unknown" and has no side, so that no direction is made up.
 #include "readers/native/copy_name.h"
 
 #include <string_view>
