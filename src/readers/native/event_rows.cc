@@ -252,8 +252,8 @@ inline void EventBuilder::add(const format::KernelPhaseRecord& r) {
                                          .stop_seen_ns = stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
-// The offsets are those of NCCL's descriptors: the type in the first byte, then from byte 8 on the fields of
-// a queue pair or of a socket. Payloads of other plugins are not looked into.
+// The offsets are those of NCCL's descriptors: a type in byte 0, and from byte 8 on a queue pair's or a
+// socket's fields. Payloads of other plugins are not looked into.
 inline void EventBuilder::add(const format::NetPluginRecord& r) {
   bool ib = r.id == kNetIb, socket = r.id == kNetSocket;
   uint32_t row = trace_.net_events.append({.process = process_,

@@ -155,8 +155,8 @@ class Classic : public Schema {
       if (jumps.size() > pids.size()) jumps.erase(std::prev(jumps.end()));
       before = end;
     }
-    // The smallest border has to be four times the largest jump that is none, and a millisecond at least:
-    // rows of one process end out of order, too.
+    // Rows of one process end out of order, too. So the smallest border has to be four times the largest jump
+    // that is none, and at least 1 ms.
     const size_t borders = pids.size() - 1;
     const int64_t next = jumps.size() > borders ? std::prev(jumps.end())->back_ns : 0;
     if (jumps.size() > borders) jumps.erase(std::prev(jumps.end()));

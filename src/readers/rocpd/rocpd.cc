@@ -173,8 +173,8 @@ class Source : public model::TraceSource {
     LOCKSTEP_CHECK(i < placed_.size());
     const Placed& placed = placed_[i];
     LOCKSTEP_ASSIGN(Opened opened, connections_.take(placed.file));
-    // A forged file may ask for far more work than its size suggests, once for each process that it names; a
-    // share for each bounds the sum.
+    // A forged file may ask for far more work than its size suggests, and that for each process. A share for
+    // each bounds the sum.
     opened.database->allow(placed.process->share);
     make_trace(placed, opened.schema->read(*placed.process, *placed.texts, trace.strings), trace);
     if (placed.shares_file) connections_.give_back(placed.file, std::move(opened));
