@@ -15,6 +15,7 @@ namespace lockstep::readers::kineto {
 namespace {
 
 namespace json = simdjson::ondemand;
+// Far more than jobs have; a forged file must not make lists without end.
 constexpr size_t kMostGroups = size_t{1} << 20, kMostDevices = 4096;
 static_assert(EventStream::kPadding >= simdjson::SIMDJSON_PADDING);
 
@@ -23,6 +24,7 @@ std::optional<T> parse_number(std::string_view text) {
   T number{};
   const char* const end = text.data() + text.size();
   const auto [behind, error] = std::from_chars(text.data(), end, number);
+  // A whole number may be written as 3.0 or 1e3, so a double is tried next; it is exact below 2^53.
   if (error == std::errc{} && behind == end) return number;
   double real = 0;
   const auto [real_behind, real_error] = std::from_chars(text.data(), end, real);
@@ -51,6 +53,7 @@ class Value {
     return simdjson::to_json_string(value_).get(out) == simdjson::SUCCESS;
   }
   template <class T>
+  // By its raw token, so that a number that fits no type is none, and no error of the event.
   std::optional<T> number() {
     json::json_type type;
     if (value_.type().get(type) != simdjson::SUCCESS) return std::nullopt;
@@ -76,6 +79,7 @@ class Value {
   void truth(std::optional<bool>& out) {
     if (const auto read = number<int64_t>()) out = *read != 0;
   }
+  // Through int64, so that -1 for "unknown" is not taken for a huge count.
   void count(uint64_t& out) {
     if (const auto read = number<int64_t>(); read && *read >= 0) out = static_cast<uint64_t>(*read);
   }
@@ -130,6 +134,7 @@ void read_comms_arg(std::string_view key, Value& value, Event& event) {
     value.truth(event.is_async);
 }
 
+// Newer versions of PyTorch put the arguments of a collective on its kernel, too.
 void read_arg(std::string_view key, Value& value, EventKind kind, Event& event) {
   if (key == "External id" || key == "external id")
     value.number(event.external);

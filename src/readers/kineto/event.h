@@ -11,6 +11,7 @@
 
 namespace lockstep::readers::kineto {
 
+// What an event tells that is of use here, by its phase, category and name.
 enum class EventKind : uint8_t {
   kOther,
   kComms,      // record_param_comms: PyTorch calls a communication operation
@@ -31,9 +32,11 @@ struct EventHead {
   bool is_read = false;   // its phase, and its category or name, were found
   bool is_timed = false;  // it has a begin and a length
 };
+// `event` is a whole object with its braces. It is not parsed, so a head may be read of what is no JSON.
 EventHead head_of(std::string_view event);
 
 // Texts are valid until the next parse. What is absent is empty, kNone or -1.
+// One event as parsed, whatever its kind: a kind fills in what it has.
 struct Event {
   static constexpr int64_t kNone = INT64_MIN;
   std::string_view name;
@@ -57,6 +60,8 @@ struct GroupConfig {
   std::string ranks;  // a list, or a text that may be cut
   int64_t size = -1;
 };
+// `distributedInfo` of the file: what PyTorch says of the process and its groups. -1 and empty: it does not
+// say.
 struct DistributedInfo {
   int64_t rank = -1, world = -1;
   std::string nccl_version;

@@ -27,6 +27,7 @@ class Keys {
     return at_ < end_;
   }
   // The text of the value, without quotes; empty of an object or array, which is passed over.
+  // Called only behind next(), so at_ is inside the object.
   bool value(std::string_view& text) {
     text = {};
     if (*at_ == '"') return take_string(text);
@@ -131,6 +132,7 @@ EventHead head_of(std::string_view event) {
   char phase = 0;
   std::string_view key, category, name, value;
   bool has_name = false;
+  // Ends at the last key that is needed: `args`, the longest part of an event, mostly comes behind.
   while (phase == 0 || category.empty() || !has_name) {
     if (!keys.next(key)) break;
     if (!keys.value(value)) return {};

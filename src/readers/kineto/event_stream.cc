@@ -40,6 +40,7 @@ bool EventStream::more() {
   const size_t read =
       file_.read_at(base_ + end_, std::as_writable_bytes(std::span(buffer_.data() + end_, kReadBytes)));
   end_ += read;
+  // Blanks, so that neither a scan nor a parser finds old bytes behind the end.
   std::memset(buffer_.data() + end_, ' ', kPadding);
   return read > 0;
 }
@@ -153,6 +154,8 @@ EventStream::Piece EventStream::next_top_level() {
       piece.text = {buffer_.data() + pos_, behind - pos_};
       pos_ = behind;
       return piece;
+    // A value that is only too large is no damage: it is passed over whole, so that the events behind it
+    // stay.
     case Border::kDamaged:
       if (behind - pos_ > kMostValueBytes) {
         ++oversized_;
@@ -219,6 +222,7 @@ EventStream::Piece EventStream::next_event() {
     state_ = State::kTop;
     return {};
   }
+  // What is no object is damage here: the list holds events alone.
   size_t behind = pos_;
   Border border = Border::kDamaged;
   if (first == '{') border = find_end(behind, kMostEventBytes);
@@ -259,6 +263,8 @@ bool EventStream::recover(size_t looked_at) {
   add_damage(base_ + pos_);
   wasted_ += looked_at;
   state_ = State::kEvents;
+  // One byte on, as the next event may begin inside what looked like one; once that got too dear, behind all
+  // that was looked at.
   pos_ = std::min(end_, pos_ + (too_dear() ? std::max<size_t>(looked_at, 1) : 1));
   if (find_event()) return true;
   // A trace that was cut ends in the middle of an event. That is no damage: is_whole says it.

@@ -16,6 +16,7 @@
 
 namespace lockstep::readers::kineto {
 
+// One file, one thread. `file` outlives it. Memory is one buffer, as large as the largest piece needs.
 class EventStream {
  public:
   // What may be read behind every piece, as simdjson asks for.
@@ -32,6 +33,8 @@ class EventStream {
     std::string_view text;  // valid until the next call; an event is an object
     uint64_t offset = 0;    // of the text in the file
   };
+  // The next piece, in the order of the file; kEnd from the end on. Damage is no error: it is left out and
+  // counted.
   Piece next();
   // The piece that came last, an event, is no JSON: goes on at the first begin of another event inside it, if
   // there is one.
@@ -53,6 +56,7 @@ class EventStream {
   struct Damage {
     uint64_t count = 0, first = 0;  // its place in the file
   };
+  // kMore: the bytes that are there end before the border.
   enum class Border : uint8_t { kFound, kMore, kDamaged };
   enum class State : uint8_t { kBegin, kTop, kEvents, kDone };
 
@@ -62,19 +66,24 @@ class EventStream {
   bool has(size_t bytes);  // behind pos_
   // To the next byte that is no white space and no comma; false at the end of the file.
   bool skip_blank();
+  // Goes on where `scan` stands, so that a long value is looked at once, however often more is read.
   Border find_border(Scan& scan) const;
   // Of the object or array at pos_. kMore: the file ends in it.
   Border find_end(size_t& end, size_t most);
   Piece next_top_level();
   // The text of a key or value at pos_, with its quotes; moves behind it.
   bool take_string(std::string& text);
+  // A number, a truth value, null, or a text with its quotes.
   bool take_scalar(std::string& text);
   bool skip_container();
   Piece next_event();
   void add_damage(uint64_t offset);
   // Something is left out from pos_ on. False: no event begins behind it.
   bool recover(size_t looked_at);
+  // Damage may make each piece be looked at again from its second byte on, which is quadratic; beyond a bound
+  // the stream only goes forward.
   bool too_dear() const;
+  // These look for a brace behind which an event seems to begin.
   bool find_event();
   bool event_begins_here() const;
   Piece end(bool whole);

@@ -25,6 +25,7 @@ bool is_own_timeline(std::span<const std::byte> first_bytes) {
       .starts_with(R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":)");
 }
 
+// Which of these keys a file begins with differs by version.
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   const size_t begin = text.find_first_not_of(" \t\r\n");

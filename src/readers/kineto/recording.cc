@@ -23,6 +23,8 @@ using model::KernelWork;
 using model::Trace;
 using model::work_of_kernel;
 
+// So that the sum of base, begin and length stays below 2^63; and bounds on rows, and on numbers taken for
+// ranks.
 constexpr int64_t kMostNs = int64_t{1} << 61;
 constexpr uint32_t kMostRows = uint32_t{1} << 30;
 constexpr int32_t kMostRanksInNames = 100'000;
@@ -74,6 +76,8 @@ class Collector {
 
  private:
   void take_value(const EventStream::Piece& piece) {
+    // Chrome's trace format has other writers. Without a key or an event of this profiler the file is not
+    // its.
     is_known_ = is_known_ || piece.key == "schemaVersion" || piece.key == "deviceProperties";
     if (piece.key == "baseTimeNanoseconds") {
       int64_t base = 0;
@@ -104,6 +108,7 @@ class Collector {
     const auto event = parser_.event(piece.text, head.kind);
     if (!event) return stream_.reject(piece);
     if (head.kind == EventKind::kLabel) {
+      // Rows of GPUs have labels as well, under pids of their own.
       if (event->label == "CPU" && event->pid >= 0) out_.pid = event->pid;
       return;
     }
@@ -194,6 +199,7 @@ class Collector {
     out_.kernels.push_back({row, event.external, event.correlation, is_named, work});
   }
 
+  // By all that tells the members: one name with two sets of members is two groups.
   uint32_t group_of(const Event& event) {
     auto key = std::tuple(std::string(event.group_name), event.group_size, event.rank_start,
                           event.rank_stride, std::string(event.group_ranks));
@@ -219,6 +225,7 @@ class Collector {
       return equal && event.in == event.out ? event.in / size : 0;
     }
     uint64_t whole = 0;
+    // Counts come from the file, and a product that wraps could look equal.
     if (func == "ReduceScatter" && (__builtin_mul_overflow(event.out, size, &whole) || whole != event.in))
       return 0;
     return model::common_count(func, event.in, event.out);

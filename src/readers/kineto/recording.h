@@ -35,6 +35,7 @@ struct CommCall : common::LinkedCall {
   bool is_p2p = false;
 };
 
+// A ProfilerStep#N of the training loop.
 struct Step {
   int64_t number = 0, start_ns = 0, tid = 0;
 };
@@ -45,6 +46,7 @@ struct Group {
   int64_t size = -1, start = -1, stride = -1;
 };
 
+// One trace; -1 and empty: it does not tell. Counters at the end become losses.
 struct Recording {
   std::string path;
   int64_t base_ns = 0;
@@ -73,9 +75,11 @@ struct Recording {
 
 // Fills trace.kernels (their times relative, `gpu` the device in the process, `op` none) and trace.strings.
 // The error says what the file is not.
+// `trace` is empty. Several files may be read at once, each into its own trace.
 Result<Recording> read_recording(const std::string& path, model::Trace& trace);
 
 // What a file tells up to its first event, at the cost of reading no more than that.
+// -1 and 0: unknown. What stands behind the first event is not looked at, so a rank told there is missed.
 struct Heading {
   int32_t rank = -1;        // of `distributedInfo`, else of the file's name
   int64_t first_ns = 0;     // of its first event that takes time, absolute

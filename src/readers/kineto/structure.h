@@ -8,11 +8,14 @@
 
 namespace lockstep::readers::kineto {
 
+// `opens` and `closes` are of objects and arrays alike; `controls` are bytes below 32, which no JSON text
+// holds.
 struct Masks {
   uint64_t quotes = 0, backslashes = 0, opens = 0, closes = 0, controls = 0;
 };
 
 #ifdef __SSE2__
+// 64 bytes have to be readable; EventStream::kPadding sees to that at the end of a file.
 inline Masks masks_of(const char* bytes) {
   Masks masks;
   for (int i = 0; i < 4; ++i) {

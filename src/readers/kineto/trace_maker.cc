@@ -38,6 +38,7 @@ struct MadeUpName {
   std::string host;
   int64_t pid = -1;
 };
+// From the right, as a host's name may hold dots and underscores.
 MadeUpName parse_made_up_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
   const size_t suffix = name.find(".pt.trace.json");
@@ -60,6 +61,7 @@ class TraceMaker {
   void make() {
     std::stable_sort(in_.calls.begin(), in_.calls.end(),
                      [](const CommCall& a, const CommCall& b) { return a.start_ns < b.start_ns; });
+    // A copy without what only Kineto tells: the join serves other readers as well.
     const std::vector<common::LinkedCall> calls(in_.calls.begin(), in_.calls.end());
     links_ = common::link(calls, in_.kernels, in_.launches, trace_);
     rank_ = own_rank();
@@ -174,6 +176,7 @@ class TraceMaker {
   uint32_t add_comm(const std::string& name, const std::vector<int32_t>& members, int64_t size) {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
+    // No id is in the file, so it is made of what all members see alike: name and members.
     comm.comm_id = model::process_group_id(name, members);
     comm.name = trace_.strings.intern(name);
     comm.members = trace_.strings.intern(model::members_text(members));
@@ -201,6 +204,7 @@ class TraceMaker {
     return ranks;
   }
 
+  // By name and size: an operation names its group so. Of two with both alike the first stands.
   void add_configured(const GroupConfig& group) {
     if (group.size > model::kMostRanks) return;
     std::vector<int32_t> ranks = whole_list(group.ranks, group.size);
@@ -258,6 +262,7 @@ class TraceMaker {
   }
 
   // As rank of the communicator.
+  // `Src Rank` and `Dst Rank` are global; a file without them has the peer's rank in the group.
   int32_t peer_of(const CommCall& call, uint32_t comm) const {
     if (const int32_t place = place_of(places_[comm], call.peer); place >= 0) return place;
     const int32_t ranks = trace_.comms.ranks[comm];
@@ -269,6 +274,7 @@ class TraceMaker {
     p2ps_.resize(trace_.comms.size());
     op_of_call_.assign(in_.calls.size(), kNoRow);
     trace_.ops.reserve(in_.calls.size());
+    // A kernel that begins before its launch shows by how much the two clocks are apart at least.
     const int64_t error = std::min<int64_t>(std::max(kGpuErrorNs, links_.contradiction_ns), INT32_MAX);
     for (uint32_t i = 0; i < in_.calls.size(); ++i) add_call(i, static_cast<int32_t>(error));
   }
@@ -285,6 +291,7 @@ class TraceMaker {
       ++in_.unplaced_p2p;
       return;
     }
+    // Where the members are unknown, the own rank in the group stands in such an operation.
     if (!call.is_p2p && !is_rooted(func) && trace_.comms.rank[comm] < 0 &&
         call.group_rank < trace_.comms.ranks[comm])
       trace_.comms.rank[comm] = static_cast<int32_t>(call.group_rank);
@@ -404,6 +411,8 @@ class TraceMaker {
     // Sends and receives have no number that finds their place again.
     const bool numbered = all_numbered() && std::none_of(in_.calls.begin(), in_.calls.end(),
                                                          [](const CommCall& call) { return call.is_p2p; });
+    // With numbers what is left keeps its place; without them everything behind a gap would be compared with
+    // the wrong operation. Hence other kinds of loss than those that job/gather takes for lost operations.
     lose(numbered ? "cut_trace" : "cut_file", !in_.is_whole, "the file ends before the trace does");
     lose(numbered ? "bad_event" : "bad_record", in_.bad_events,
          "pieces that are not JSON were left out, the first at byte " + std::to_string(in_.first_damage));

@@ -39,6 +39,7 @@ struct Comms {
   }
 };
 
+// A whole file; tests change its parts. Events stand in the order of the calls.
 class TraceText {
  public:
   std::string before =
@@ -57,10 +58,12 @@ class TraceText {
                "\", \"pid\": 4711, \"tid\": " + std::to_string(tid) + ", \"ts\": " + std::to_string(ts) +
                ".000, \"dur\": " + std::to_string(dur) + ".000, \"args\": {" + args + "}}");
   }
+  // The host's call, by an id that its kernel may bear as well.
   TraceText& call(int64_t ts, int64_t dur, int id, const Comms& comms = {}, int64_t tid = 4711) {
     return event("cpu_op", "record_param_comms", ts, dur,
                  "\"External id\": " + std::to_string(id) + ", " + comms.text(), tid);
   }
+  // A launch and its kernel are tied by the correlation.
   TraceText& launch(int64_t ts, int correlation, int64_t tid = 4711,
                     const std::string& name = "cudaLaunchKernelExC") {
     return event("cuda_runtime", name, ts, 3,
@@ -93,6 +96,7 @@ class TraceText {
   std::string events_;
 };
 
+// Each test writes into a folder of its own, which is gone afterwards.
 class KinetoTest : public ::testing::Test {
  protected:
   std::string write(std::string_view text, const std::string& name = "rank1.json") {
@@ -111,6 +115,7 @@ class KinetoTest : public ::testing::Test {
     }
     return trace;
   }
+  // Why the file is refused, at open or at load.
   std::string error(const std::string& text) {
     auto source = kFormat.open({write(text)});
     if (!source) return source.error().message();
@@ -118,6 +123,7 @@ class KinetoTest : public ::testing::Test {
     const auto loaded = (*source)->load(0, trace);
     return loaded ? "none" : loaded.error().message();
   }
+  // The count of a loss; 0 without one.
   static uint64_t lost(const model::Trace& trace, std::string_view kind) {
     for (size_t i = 0; i < trace.losses.size(); ++i) {
       if (trace.strings[trace.losses.kind[i]] == kind) return trace.losses.count[i];

@@ -19,6 +19,7 @@ bool by_rank_and_time(const TraceFile& a, const TraceFile& b) {
 
 // Half the shortest time from one file of a rank to its next: what begins closer together may be of one
 // window.
+// If no rank has two files, the reach is without end, and all files are of one window.
 int64_t reach_ns(const std::vector<TraceFile>& by_rank) {
   int64_t least = INT64_MAX;
   for (size_t i = 1; i < by_rank.size(); ++i) {

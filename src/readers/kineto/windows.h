@@ -10,10 +10,12 @@
 
 namespace lockstep::readers::kineto {
 
+// A file of one rank and one window. `heading` is all that choosing needs, so no file is read whole for it.
 struct TraceFile {
   std::string path;
   Heading heading;
 };
+// Its loss, and the reason as a user reads it.
 struct UnusedFile {
   std::string path;
   std::string_view kind, why;  // static

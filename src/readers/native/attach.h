@@ -10,6 +10,9 @@
 
 namespace lockstep::readers::native {
 
+// Of a task: the kernel plan that NCCL put it into, or the call that asked for it. Plugin interfaces before
+// v5 tell the plan alone. All of these return false, and change nothing, if the kinds do not fit: records
+// name parents by position, which damage can turn into anything.
 inline bool attach_task(model::Trace& trace, uint32_t task, RowRef parent) {
   if (parent.table != Target::kCall) return false;
   switch (static_cast<format::Kind>(trace.calls.kind[parent.row])) {
@@ -25,6 +28,7 @@ inline bool attach_task(model::Trace& trace, uint32_t task, RowRef parent) {
   }
 }
 
+// Of a call: a group, or for the parts of a copy engine's collective its task.
 inline bool attach_call(model::Trace& trace, uint32_t call, RowRef parent) {
   auto kind = static_cast<format::Kind>(trace.calls.kind[call]);
   bool below_task = kind == format::Kind::kCeSync || kind == format::Kind::kCeBatch;
@@ -49,12 +53,14 @@ inline bool attach(model::Trace& trace, RowRef child, RowRef parent) {
     case Target::kProxyOp:
       if (parent.table != Target::kTask) return false;
       trace.proxy_ops.task[child.row] = parent.row;
+      // A context that names no communicator here leaves the column empty; the task knows it.
       if (trace.proxy_ops.comm[child.row] == model::kNoRow)
         trace.proxy_ops.comm[child.row] = trace.tasks.comm[parent.row];
       return true;
     case Target::kProxyStep:
       if (parent.table != Target::kProxyOp) return false;
       trace.proxy_steps.proxy_op[child.row] = parent.row;
+      // A step learns its direction from its first state of a send, which an open step may lack.
       trace.proxy_steps.is_send[child.row] |= trace.proxy_ops.is_send[parent.row];
       return true;
     case Target::kNetEvent:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names copies as Nsight Systems' users know them ("Memcpy HtoD (Pageable -> Device)"), from CUPTI's kinds of
-// memory. A kind that is not known here is "Unknown" and has no side, so that no direction is made up.
+// Names copies as PyTorch's profiler does ("Memcpy HtoD (Pageable -> Device)"), from CUPTI's kinds of memory.
+// A kind that is not known here is "Unknown" and has no side, so that no direction is made up.
 #include "readers/native/copy_name.h"
 
 #include <string_view>
@@ -16,6 +16,7 @@ constexpr Memory kMemories[kMemoryKinds] = {{"Unknown", '?'},       {"Pageable",
                                             {"Device", 'D'},        {"Array", 'D'},         {"Managed", 'D'},
                                             {"Device Static", 'D'}, {"Managed Static", 'D'}};
 
+// In the order of CUpti_ActivityMemoryKind.
 const Memory& memory(uint8_t kind) { return kMemories[kind < kMemoryKinds ? kind : 0]; }
 
 }  // namespace

@@ -54,6 +54,7 @@ void EventBuilder::reserve(const RecordCensus& census) {
 void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
   definitions_ = &definitions;
   for (const LogDefinitions::Owner& owner : definitions.owners())
+    // Entered even if the thread recorded nothing here: launches of other files may name it.
     threads_.own(owner.tid, owner.name, owner.pthread, clock_.to_ns(owner.since_ticks));
   log_ = log.log;
   log_index_ = &index_.log(log_);
@@ -70,6 +71,7 @@ void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
 }
 
 void EventBuilder::lose_parent() {
+  // In a ring the parent was overwritten, which is its purpose; elsewhere its absence is damage.
   bool ring = view_.header().retention == format::Retention::kRing;
   losses_.add(ring ? "overwritten_parent" : "unresolved_parent", 1, [&] {
     return (ring ? "events whose parent is no longer in the file: "
@@ -84,6 +86,7 @@ void EventBuilder::link_handle(RowRef child, uint64_t parent) {
   pending_parents_.push_back({child, parent});
 }
 
+// CLOCK_REALTIME is taken as it is, though the wall clock may have been set since the boot's first anchor.
 int64_t EventBuilder::gpu_ns(uint32_t clock, uint64_t value) {
   switch (static_cast<format::ApiClock>(clock)) {
     case format::ApiClock::kMonotonic:
@@ -101,6 +104,7 @@ bool EventBuilder::apply(const format::StateRecord& record) {
   RowRef target = index_.find(record.target);
   if (!target) return false;
   const uint16_t number = record.head.link;
+  // A GPU time's clock stands in the field that other states use for their second argument.
   uint64_t value = record.value;
   if (number == format::kStateGpuStart || number == format::kStateGpuEnd) {
     value = static_cast<uint64_t>(gpu_ns(record.head.stop_after, value));
@@ -112,6 +116,7 @@ bool EventBuilder::apply(const format::StateRecord& record) {
     case StateResult::kStored:
       ++states_;
       break;
+    // Not in `states_`, which finish() holds against the times that were saturated.
     case StateResult::kOnlyFirstKept:
       losses_.add("proxy_op_states", 1, [&] {
         return "per-step states that NCCL before 2.27 reports on the proxy operation; only the first "
@@ -143,6 +148,8 @@ bool EventBuilder::apply(const format::UserTagRecord& record) {
   return true;
 }
 
+// These wait if they come before their event. A log is read whole before the next, so what another thread
+// tells may come on either side.
 void EventBuilder::add(const format::StateRecord& record) {
   if (!apply(record)) pending_states_.push_back(record);
 }
@@ -171,6 +178,7 @@ void EventBuilder::add(const format::GpuTimesRecord& record) {
 }
 
 void EventBuilder::finish() {
+  // Before gpu_work_.finish(), which makes the rows.
   for (const auto& record : pending_times_) {
     if (!apply(record)) {
       losses_.add("unresolved_times", 1,
@@ -216,6 +224,7 @@ void EventBuilder::lose_comm() {
               [&] { return "events of communicators that are not in the file: " + view_.path(); });
 }
 
+// Numbers beyond CUPTI's known kinds share the place of the unknown one, which bounds the table of names.
 model::StringId EventBuilder::copy_name(const format::CopyRecord& record) {
   const auto kind = record.copy <= format::CopyKind::kSet ? record.copy : format::CopyKind::kNone;
   const uint8_t from = record.from < kMemoryKinds ? record.from : 0,

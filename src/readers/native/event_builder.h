@@ -45,6 +45,7 @@ class EventBuilder {
   int64_t last_ns() const { return last_ns_; }
 
  private:
+  // A child whose parent's log has not been read yet.
   struct PendingParent {
     RowRef child;
     uint64_t parent;
@@ -57,13 +58,19 @@ class EventBuilder {
     int64_t group_start_ns = 0, group_end_ns = 0;
   };
 
+  // The three steps from a chunk to one record. `position` counts units of the log, as handles do.
   void add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer);
   void add_record(const RecordCursor& cursor, uint64_t position);
+  // What all kinds of calls share, as a row; returns it.
   template <class Record>
   uint32_t add_call(const Record& record, const CallFields& fields);
+  // What all kinds of tasks share; not yet a row.
   template <class Record>
   model::Task task_of(const Record& record);
+  // `group_link`: units back to its plan's record; 0 none.
   void add_task(const format::RecordHead& head, const model::Task& task, uint32_t group_link);
+  // One for each record type, chosen by record_kinds.def: a row, or for records about other records a change
+  // of one.
   void add(const format::GroupApiRecord& record);
   void add(const format::CollApiRecord& record);
   void add(const format::P2pApiRecord& record);
@@ -108,7 +115,9 @@ class EventBuilder {
       link_back(child, head.link);
     }
   }
+  // By handle; what is not found waits for finish(), as logs are read one after another.
   void link_handle(RowRef child, uint64_t parent);
+  // Each counts one loss. Kept out of line: the per-record path is inline and hardly ever comes here.
   void lose_parent();
   // Enters the record's row into the index.
   RowRef place(Target table, uint32_t row) {
@@ -116,6 +125,8 @@ class EventBuilder {
     return {table, row};
   }
 
+  // False: the event is not there yet, so the record has to wait. A record that does not fit its event is
+  // counted and done.
   bool apply(const format::StateRecord& record);
   bool apply(const format::LinkRecord& record);
   bool apply(const format::UserTagRecord& record);
@@ -146,12 +157,14 @@ class EventBuilder {
   }
   void lose_range_name();
   void lose_gpu_stop();
+  // Widens the time in which the process is known to have communicated; returns its argument.
   int64_t note(int64_t ns) {
     if (ns < first_ns_) first_ns_ = ns;
     if (ns > last_ns_) last_ns_ = ns;
     return ns;
   }
   int64_t start_ns(const format::RecordHead& head) { return note(clock_.to_ns(head.start)); }
+  // A state's time in ns; 0 if it did not happen, or stands in a record of its own.
   int64_t after_ns(const format::RecordHead& head, uint32_t after) {
     if (after == 0) return 0;
     if (after == format::kSaturated) {
@@ -160,12 +173,15 @@ class EventBuilder {
     }
     return note(clock_.to_ns(head.start + after));
   }
+  // 0: it has not stopped. A time that did not fit is the least that it can be, until the StateRecord
+  // corrects it.
   int64_t stop_ns(const format::RecordHead& head) {
     if (head.stop_after == 0) return head.flags & format::kFlagStopped ? start_ns(head) : 0;
     saturated_ += head.stop_after == format::kSaturated;
     return note(clock_.to_ns(head.start + head.stop_after));  // at least that late
   }
 
+  // Made once for each of the few combinations of kinds, as copies may be millions.
   model::StringId copy_name(const format::CopyRecord& record);
   // When GPU work ended, which its record always says.
   int64_t gpu_stop_ns(const format::RecordHead& head, int64_t start) {

@@ -66,6 +66,7 @@ inline uint32_t EventBuilder::add_call(const Record& record, const CallFields& f
   return row;
 }
 
+// Calls differ in a few columns alone; the others keep the defaults of CallFields.
 inline void EventBuilder::add(const format::GroupApiRecord& r) {
   add_call(r, {.depth = static_cast<int32_t>(r.depth),
                .group_start_ns = after_ns(r.head, r.group_start_after),
@@ -84,6 +85,8 @@ inline void EventBuilder::add(const format::GroupRecord& r) { add_call(r, {}); }
 inline void EventBuilder::add(const format::CeSyncRecord& r) {
   add_call(r, {.count = static_cast<uint64_t>(std::max(r.ranks, 0))});
 }
+// Parts of a copy engine's collective have no elements: `count` holds ranks (CeSync) or bytes (CeBatch),
+// `depth` the number of copies.
 inline void EventBuilder::add(const format::CeBatchRecord& r) {
   add_call(r, {.count = r.bytes, .depth = r.ops});
 }
@@ -110,6 +113,7 @@ inline void EventBuilder::add_task(const RecordHead& head, const model::Task& ta
   if (keeps_handles_)
     trace_.tasks.handle[row.row] = format::make_handle(static_cast<uint32_t>(head.kind), log_, position_);
   link_near(row, head);
+  // Up to v4 `link` is the plan, from v5 on the call, and the plan has a field of its own.
   if (group_link != 0) link_back(row, group_link);
 }
 
@@ -162,6 +166,8 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
 // A context holds the tag of the process that made it beside its number of the communicator: another one's
 // number says nothing here.
 inline void EventBuilder::add(const format::ProxyOpRecord& r) {
+  // Capture sets the flag wherever the pid is another's. The pid is looked at again, as a damaged record must
+  // not point into the tables of this process.
   bool foreign = (r.head.flags & format::kFlagForeign) != 0 || r.pid != view_.header().pid;
   bool own_context = static_cast<uint32_t>(r.context >> 32) == view_.header().process_tag;
   uint32_t row = trace_.proxy_ops.append(
@@ -185,6 +191,7 @@ inline void EventBuilder::add(const format::ProxyOpRecord& r) {
   // Those of another process (PXN) are joined where all processes are: by its boot, pid, context and handle.
   if (!foreign) link_handle(op, r.parent);
 }
+// A step has no communicator of its own: its operation has it.
 inline void EventBuilder::add(const format::ProxyStepRecord& r) {
   uint32_t row = trace_.proxy_steps.append({.proxy_op = model::kNoRow,
                                             .process = process_,
@@ -213,6 +220,7 @@ inline void EventBuilder::add(const format::ProxyCtrlRecord& r) {
                                             .end_ns = stop_ns(r.head)});
   place(Target::kProxyCtrl, row);
 }
+// GPU times stay raw here: only job/assemble sees all calls of a stream, which bound the GPU's clock.
 inline void EventBuilder::add(const format::KernelChRecord& r) {
   int64_t seen = after_ns(r.head, r.gpu_stop_seen_after);
   uint32_t row = trace_.channels.append({.process = process_,
@@ -229,6 +237,7 @@ inline void EventBuilder::add(const format::KernelChRecord& r) {
                                          .stop_seen_ns = seen != 0 ? seen : stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
+// A row of `channels` too, told from a channel's by its kind.
 inline void EventBuilder::add(const format::KernelPhaseRecord& r) {
   uint32_t row = trace_.channels.append({.process = process_,
                                          .thread = thread_,
@@ -243,6 +252,8 @@ inline void EventBuilder::add(const format::KernelPhaseRecord& r) {
                                          .stop_seen_ns = stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
+// The offsets are those of NCCL's descriptors: a type in byte 0, and from byte 8 on a queue pair's or a
+// socket's fields. Payloads of other plugins are not looked into.
 inline void EventBuilder::add(const format::NetPluginRecord& r) {
   bool ib = r.id == kNetIb, socket = r.id == kNetSocket;
   uint32_t row = trace_.net_events.append({.process = process_,
@@ -287,6 +298,7 @@ inline void EventBuilder::add(const format::KernelRecord& r) {
        .bytes = 0});
   place(Target::kKernel, row);
 }
+// Copies share the table of kernels, as both occupy the GPU. They are told apart by their kind.
 inline void EventBuilder::add(const format::CopyRecord& r) {
   const int64_t start = start_ns(r.head);
   uint32_t row = trace_.kernels.append({.process = process_,
@@ -305,6 +317,8 @@ inline void EventBuilder::add(const format::CopyRecord& r) {
                                         .bytes = r.bytes});
   place(Target::kKernel, row);
 }
+// CUPTI delivers these on a thread of its choice, so the log's owner need not be the caller. Who called is
+// worked out once all files of the process are read.
 inline void EventBuilder::add(const format::LaunchCallRecord& r) {
   uint32_t row = trace_.launches.append({.process = process_,
                                          .thread = model::kNoRow,
@@ -319,6 +333,7 @@ inline void EventBuilder::add(const format::LaunchCallRecord& r) {
 // A range is the program's own, and no sign that its communication goes on: it does not widen the times of
 // the process.
 inline void EventBuilder::add(const format::RangeRecord& r) {
+  // An enumerator of any value may stand in the file, and a table holds known ones.
   const auto kind = r.range <= format::RangeKind::kFree ? r.range : format::RangeKind::kNone;
   const bool has_end = r.head.stop_after != 0 || (r.head.flags & format::kFlagStopped) != 0;
   saturated_ += r.head.stop_after == format::kSaturated;
@@ -340,6 +355,7 @@ inline void EventBuilder::add(const format::DispatchRecord& r) {
 inline void EventBuilder::add(const format::QueuedCopyRecord& r) {
   place(Target::kGpuWork, gpu_work_.add(r, start_ns(r.head)));
 }
+// A step without a name is called "step", as the steps of PyTorch's traces are.
 inline void EventBuilder::add(const format::MarkRecord& r) {
   model::StringId name = definitions_->name(r.shape);
   if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
@@ -351,6 +367,8 @@ inline void EventBuilder::add(const format::MarkRecord& r) {
                        .time_ns = start_ns(r.head)});
 }
 
+// The sizes of all tables, in the order of Target: rows are stored as their distance from these. A log
+// changes hands seldom, so the owner is looked up again only at the position where the next one begins.
 void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
   auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
   log_index_->begin_chunk(
@@ -382,6 +400,7 @@ void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer
 inline void EventBuilder::add_record(const RecordCursor& cursor, uint64_t position) {
   position_ = position;
   unit_ = cursor.unit();
+  // The cursor stops at kinds that it does not know, so every kind that comes here has a case.
   switch (cursor.head().kind) {
 #define RECORD(number, name, type, event) \
   case Kind::k##name:                     \

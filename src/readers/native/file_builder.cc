@@ -11,11 +11,15 @@
 namespace lockstep::readers::native {
 namespace {
 
+// Writes what capture writes, in its order and with its terminators, so that tests read what readers will
+// meet. Seals and the header's counts are made last, as they depend on all the rest. Test files differ from
+// each other by what a test sets and by nothing else: all clocks, pids and ids are fixed.
 using format::ChunkHeader;
 using format::Def;
 using format::Purpose;
 
 template <size_t N>
+// Cut to leave the NUL; `out` is zero before.
 void copy_text(char (&out)[N], std::string_view text) {
   std::memcpy(out, text.data(), std::min(text.size(), N - 1));
 }
@@ -97,12 +101,15 @@ void FileBuilder::open_chunk(uint32_t index, Purpose purpose, uint16_t log, uint
   header.chunk_no = chunk_no;
   header.tid = tid;
   std::memcpy(chunks_[index]->data(), &header, sizeof header);
+  // A recycled chunk keeps the old bytes behind this zero, as in a real ring: readers must stop here.
   std::memset(unit(index, format::kChunkHeaderUnits), 0, format::kUnitBytes);
 }
 
 std::byte* FileBuilder::add_definition(List& list, Purpose purpose, uint16_t log, const void* bytes,
                                        size_t size) {
   auto units = static_cast<uint32_t>(size / format::kUnitBytes);
+  // A full chunk names the next. The first unit of a new List is beyond its end, so the first entry makes a
+  // chunk.
   if (list.unit + units > format::kLastUnit) {
     uint32_t next = add_chunk(purpose, log, list.chunks, 0);
     if (list.chunks++ > 0) chunk_header(list.chunk)->next = next;
@@ -120,6 +127,7 @@ format::FileHeader FileBuilder::final_header() const {
   header.chunks_claimed = header.chunks_ready = static_cast<uint32_t>(chunks_.size());
   if (sealed_) {
     header.seal = format::seal_of_header(header);
+    // As late as the heartbeat, so that a closed file counts as sealed to its end.
     if (header.sealed_ticks == 0) header.sealed_ticks = std::max<uint64_t>(header.heartbeat_ticks, 1);
   }
   return header;
@@ -144,6 +152,7 @@ std::vector<std::byte> FileBuilder::bytes() const {
   return out;
 }
 
+// Chunk by chunk: a simulated job would need its bytes twice otherwise.
 bool FileBuilder::write(const std::string& path) const {
   std::array<char, format::kHeaderBytes> first{};
   const format::FileHeader header = final_header();
@@ -213,6 +222,7 @@ uint32_t FileBuilder::Log::range_name(std::string_view name) {
 void FileBuilder::add_name(List& list, Purpose purpose, uint16_t log, Def kind, uint32_t number,
                            std::string_view name) {
   constexpr size_t kHead = offsetof(format::NameDef, name);
+  // Whole units, with room for at least one NUL.
   const size_t size = (kHead + name.size() + format::kUnitBytes) / format::kUnitBytes * format::kUnitBytes;
   std::vector<std::byte> bytes(std::max(size, sizeof(format::NameDef)));
   auto head = with_head(format::NameDef{}, kind, number).head;
@@ -257,6 +267,7 @@ std::byte* FileBuilder::Log::append(const void* record, size_t size) {
   std::byte* at = file_.unit(chunks_.back(), unit_);
   last_position_ = uint64_t{chunk_no_} * format::kUnitsPerChunk + unit_;
   unit_ += static_cast<uint32_t>(size / format::kUnitBytes);
+  // As capture does: the unit behind a record is zeroed before the record is published.
   std::memset(file_.unit(chunks_.back(), unit_), 0, format::kUnitBytes);
   std::memcpy(at, record, size);
   ++records_;

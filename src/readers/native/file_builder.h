@@ -16,6 +16,8 @@
 
 namespace lockstep::readers::native {
 
+// A file in memory until bytes() or write(). Nothing is checked: tests build damaged files with it, too. One
+// thread.
 class FileBuilder {
  public:
   class Log;
@@ -26,6 +28,7 @@ class FileBuilder {
   FileBuilder(const FileBuilder&) = delete;
   FileBuilder& operator=(const FileBuilder&) = delete;
 
+  // May be changed until the file is built; sizes and seals are filled in then.
   format::FileHeader& header() { return header_; }
   const format::FileHeader& header() const { return header_; }
   // Definitions of the process. Fills in the head; `id` as the kind needs it.
@@ -52,8 +55,10 @@ class FileBuilder {
   // made.
   void ring(uint32_t chunks);
 
+  // A new log, which lives as long as the builder. `thread_name` is cut to 15 bytes, as the kernel cuts it.
   Log& log(uint32_t tid, std::string_view thread_name = "main", uint64_t pthread = 0);
 
+  // The file as it is now, sealed unless unsealed() was called. More may be added behind it.
   std::vector<std::byte> bytes() const;
   size_t size_bytes() const { return format::kHeaderBytes + chunks_.size() * format::kChunkBytes; }
   // False if not all of it could be written.
@@ -64,10 +69,14 @@ class FileBuilder {
   struct List {  // of definitions
     uint32_t chunk = 0, chunks = 0, unit = format::kUnitsPerChunk;
   };
+  // Seals are made of what is written, on the way out, as capture makes them of the copy that goes into the
+  // file.
   format::FileHeader final_header() const;
   ChunkBytes final_chunk(size_t chunk) const;
+  // A new chunk at the end of the file; its index there.
   uint32_t add_chunk(format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   void open_chunk(uint32_t index, format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
+  // Where the definition now lies. Chunks do not move, so that it may be changed in place.
   std::byte* add_definition(List& list, format::Purpose purpose, uint16_t log, const void* bytes,
                             size_t size);
   void add_name(List& list, format::Purpose purpose, uint16_t log, format::Def kind, uint32_t number,
@@ -93,6 +102,7 @@ class FileBuilder::Log {
   Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name, uint64_t pthread);
 
   uint16_t number() const { return number_; }
+  // Numbers for records to name: each call defines another one.
   uint16_t shape(std::string_view func, std::string_view datatype = "", std::string_view algo = "",
                  std::string_view proto = "", int32_t root = 0);
   uint16_t stream(uint64_t pointer);
@@ -129,6 +139,7 @@ class FileBuilder::Log {
  private:
   std::byte* append(const void* record, size_t size);
   void next_chunk();
+  // The last unit of a chunk stays free, as the zero that ends a full one.
   bool fits(size_t size) const { return unit_ + size / format::kUnitBytes <= format::kLastUnit; }
 
   FileBuilder& file_;

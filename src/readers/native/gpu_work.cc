@@ -25,6 +25,7 @@ uint32_t blocks_of(const format::DispatchRecord& record) {
 
 }  // namespace
 
+// A symbol without a definition counts as computation: RCCL's kernels are known by their names alone.
 uint32_t GpuWork::add(const format::DispatchRecord& record, uint32_t thread, uint32_t tid,
                       int64_t launched_ns) {
   const GpuAgents::Symbol symbol = agents_.symbol(record.symbol);
@@ -53,12 +54,14 @@ uint32_t GpuWork::add(const format::QueuedCopyRecord& record, int64_t launched_n
   piece.name = copy_name(record.from, record.to);
   piece.thread = model::kNoRow;
   piece.bytes = record.bytes;
+  // The GPU on which the copy is shown, and whose clock its stamps may be of.
   piece.agent = record.to != format::kHostAgent ? record.to : record.from;
   piece.kind = model::KernelKind::kCopy;
   pieces_.push_back(piece);
   return static_cast<uint32_t>(pieces_.size() - 1);
 }
 
+// The record tells agents and no kinds of memory, so these names are shorter than CUDA's.
 model::StringId GpuWork::copy_name(uint16_t from, uint16_t to) {
   const bool is_from_host = from == format::kHostAgent, is_to_host = to == format::kHostAgent;
   return trace_.strings.intern(is_from_host && is_to_host ? "Copy HostToHost"
@@ -68,6 +71,7 @@ model::StringId GpuWork::copy_name(uint16_t from, uint16_t to) {
                                                           : "Copy PeerToPeer");
 }
 
+// Another value of `clock` is that of a newer version: no time.
 int64_t GpuWork::host_ns(const Piece& piece, const format::GpuTimesRecord& record, uint64_t stamp) const {
   if (record.clock == format::TimesClock::kSystem) return agents_.system_to_ns(stamp);
   return record.clock == format::TimesClock::kAgent ? agents_.ticks_to_ns(piece.agent, stamp) : 0;
@@ -127,6 +131,7 @@ void GpuWork::lose_open() {
     ++total;
   }
   losses_.add("open_gpu_work", total, [&] {
+    // A bound for the text, as a process may have many queues.
     constexpr size_t kMost = 4;
     std::string text = "kernels that were launched and not seen to end:";
     size_t listed = 0;

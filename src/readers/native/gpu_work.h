@@ -14,6 +14,8 @@
 
 namespace lockstep::readers::native {
 
+// One file, one thread. The kernels and launches of a file get correlations of their own, from 1, since HSA
+// has none.
 class GpuWork {
  public:
   // All references outlive it.
@@ -29,6 +31,7 @@ class GpuWork {
   // Stamps are raw; they become host time by the agent's clock, or by HSA's system clock, as the record says.
   void set_times(uint32_t number, const format::GpuTimesRecord& record);
 
+  // Host times in ns.
   struct Span {
     int64_t first_ns = 0, last_ns = 0;  // 0: no times
   };
@@ -36,6 +39,8 @@ class GpuWork {
   Span finish();
 
  private:
+  // A kernel or copy between its submission and its times. Times are host ns; `queue` and `agent` are the
+  // file's numbers, unchecked.
   struct Piece {
     int64_t launched_ns, start_ns, end_ns;  // end 0: not seen to end
     model::StringId name;
@@ -46,9 +51,11 @@ class GpuWork {
     bool is_untimed;  // or its times are of no use
     bool has_problem;
   };
+  // 0: the record's clock cannot be tied to the host's.
   int64_t host_ns(const Piece& piece, const format::GpuTimesRecord& record, uint64_t stamp) const;
   void add_kernel(const Piece& piece, uint32_t correlation);
   void add_launch(const Piece& piece, uint32_t correlation);
+  // Counts what was launched and never ended.
   void lose_open();
   model::StringId copy_name(uint16_t from, uint16_t to);
 

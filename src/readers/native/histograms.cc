@@ -18,6 +18,7 @@ HistogramReader::HistogramReader(const FileView& view, TickClock& clock, const C
   auto buffer = std::make_unique<ChunkBuffer>();
   for (uint16_t log : view.logs()) {
     for (const Chunk& chunk : view.chunks(format::Purpose::kHistogram, log)) {
+      // Not read_checked: these chunks have no seal.
       if (!view.read(chunk, *buffer)) continue;
       for (uint32_t i = 0; i < format::kHistogramCells; ++i) {
         HistogramCell cell;
@@ -43,9 +44,11 @@ void HistogramReader::add_shapes_of(uint16_t log, LogDefinitions& definitions) {
 void HistogramReader::add(const HistogramCell& cell, uint32_t shape) {
   ++added_;
   uint32_t comm = comms_.row(static_cast<uint32_t>(cell.key >> 32));
+  // The key: comm, shape, size bucket and kind, from the high bits down.
   auto kind = static_cast<uint8_t>(cell.key), bucket = static_cast<uint8_t>(cell.key >> 8);
   int64_t first = clock_.to_ns(cell.first_ticks), last = clock_.to_ns(cell.last_ticks);
   auto [at, is_new] =
+      // By the row of the shape and not by its number: two logs may number one shape differently.
       rows_.try_emplace({comm, kind, shape, bucket}, static_cast<uint32_t>(trace_.histograms.size()));
   if (is_new) {
     trace_.histograms.append({.process = process_,

@@ -16,8 +16,11 @@
 
 namespace lockstep::readers::native {
 
+// One file, one thread. All references outlive it.
 class HistogramReader {
  public:
+  // Reads all cells of the file, as only a cell itself tells which log defines its shape. They may be of
+  // slightly different moments.
   HistogramReader(const FileView& view, TickClock& clock, const CommRows& comms, uint32_t process,
                   model::Trace& trace);
 

@@ -40,6 +40,7 @@ void keep_first(int64_t& column, int64_t when) {
 
 uint32_t clamp32(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX)); }
 
+// Only a group has states: when its outermost begin ended, and when its outermost end began.
 StateResult call_state(Trace& trace, uint32_t row, uint16_t state, int64_t when) {
   auto& calls = trace.calls;
   if (calls.kind[row] != static_cast<uint8_t>(Kind::kGroupApi)) return StateResult::kMismatch;
@@ -77,6 +78,8 @@ StateResult op_state(Trace& trace, uint32_t row, uint16_t state, int64_t when) {
 StateResult step_state(Trace& trace, uint32_t row, uint16_t state, int64_t when, uint64_t value) {
   auto& steps = trace.proxy_steps;
   switch (state) {
+    // The three waits of a step have other states for a send than for a receive (format/records.h). A state
+    // of a send also tells the direction.
     case kSendGpuWait:
       steps.is_send[row] = 1;
       [[fallthrough]];
@@ -91,6 +94,7 @@ StateResult step_state(Trace& trace, uint32_t row, uint16_t state, int64_t when,
       keep_first(steps.wait2_ns[row], when);
       if (value != 0) steps.bytes[row] = clamp32(value);
       return StateResult::kStored;
+    // Of all states only 9 and 11 carry the size of the transfer.
     case kSendWait:
       if (value != 0) steps.bytes[row] = clamp32(value);
       [[fallthrough]];
@@ -105,6 +109,8 @@ StateResult step_state(Trace& trace, uint32_t row, uint16_t state, int64_t when,
 StateResult ctrl_state(Trace& trace, uint32_t row, uint16_t state, int64_t when, uint64_t value) {
   auto& ctrls = trace.proxy_ctrls;
   if (state < kCtrlFirst || state > kCtrlAppendEnd) return StateResult::kMismatch;
+  // States of a proxy thread come in pairs: sleep and wakeup, append and append end. Idle and active stand
+  // alone.
   if (state == kCtrlWakeup || state == kCtrlAppendEnd) {
     ctrls.second_state[row] = static_cast<uint8_t>(state);
     keep_first(ctrls.second_ns[row], when);

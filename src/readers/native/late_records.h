@@ -17,6 +17,8 @@ enum class StateResult : uint8_t {
 };
 // `number` is an event state, or format::kStateStop and those behind it (their value: a time in RunNs, 0
 // unknown).
+// `target` is any row of the trace, `when_ns` RunNs, `value` as the record has it (bytes, appended
+// operations, the GPU's raw stop). Number and value are not trusted: what does not fit changes nothing.
 StateResult apply_state(model::Trace& trace, RowRef target, uint16_t number, int64_t when_ns, uint64_t value);
 
 // False if the event has no place for a tag.

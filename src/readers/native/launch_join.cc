@@ -12,6 +12,7 @@
 namespace lockstep::readers::native {
 
 void LaunchJoin::add_launch(const Thread& thread, uint64_t begin, uint64_t end, const Op& op) {
+  // Every launch is entered twice, by both numbers of its thread, so this bounds half as many threads.
   if (launches_.size() >= kMostThreads && !launches_.contains(thread)) return;
   auto& launches = launches_[thread];
   launches.insert_or_assign(begin, Launch{end, op});
@@ -21,6 +22,7 @@ void LaunchJoin::add_launch(const Thread& thread, uint64_t begin, uint64_t end, 
 void LaunchJoin::add_call(const Thread& thread, uint64_t begin, uint32_t correlation) {
   auto known = launches_.find(thread);
   if (known == launches_.end()) return;
+  // The last launch that began by then; the driver's call lies inside it or in none.
   auto after = known->second.upper_bound(begin);
   if (after == known->second.begin()) return;
   Launch& launch = std::prev(after)->second;
@@ -34,6 +36,7 @@ void LaunchJoin::add_call(const Thread& thread, uint64_t begin, uint32_t correla
 }
 
 void LaunchJoin::add_kernel(uint32_t correlation, Kernel kernel) {
+  // Beyond the bound a kernel has no time left: the next question hands it on if its call is not there yet.
   held_.push_back({correlation, std::move(kernel), held_.size() >= kMostKernels ? kPatience : 0});
 }
 

@@ -25,15 +25,19 @@ class LaunchJoin {
     LiveTally::Operation op;
     std::string func;
   };
+  // Who launched. CUPTI's records give the low half of pthread_self() or the kernel's tid, so a launch is
+  // entered under both.
   struct Thread {
     uint32_t number = 0;
     bool is_tid = false;  // else the low half of pthread_self()
     auto operator<=>(const Thread&) const = default;
   };
+  // A communication kernel that the GPU has finished, and how long it ran.
   struct Kernel {
     std::string func;
     int64_t ns = 0;
   };
+  // An operation, and how long its one kernel ran.
   struct Timed {
     Op op;
     int64_t ns = 0;

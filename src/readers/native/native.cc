@@ -13,6 +13,7 @@ bool sniff(std::span<const std::byte> first_bytes) {
 
 }  // namespace
 
+// A hang is what these files are for, so reports that cannot tell of one ask for them.
 const Format kFormat = {.name = "native",
                         .summary = "capture files",
                         .sniff = sniff,

@@ -28,6 +28,7 @@ using model::Trace;
 struct LossText {
   std::string_view name, text;
 };
+// By number, with holes for kinds that this version does not know yet.
 constexpr std::array<LossText, format::kAllLossKinds> kLossTexts = [] {
   std::array<LossText, format::kAllLossKinds> texts{};
 #define LOSS(index, name, text) texts[index] = {#name, text};
@@ -44,6 +45,8 @@ void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, for
   }
 }
 
+// Arguments joined by blanks, cut as capture cut them. Both lengths come from the file, so the
+// field's own size bounds them.
 std::string argv_text(const FileHeader& header) {
   size_t bytes = std::min<size_t>(header.argv_bytes, sizeof header.argv);
   std::string text(header.argv, bytes);
@@ -53,6 +56,7 @@ std::string argv_text(const FileHeader& header) {
   return field_text(text);
 }
 
+// From the header that knows the rank. What differs from file to file is filled in by merge_header.
 uint32_t append_process(const FileHeader& header, Trace& trace) {
   model::StringPool& strings = trace.strings;
   return trace.processes.append({.host = strings.intern(field_text(header.host)),
@@ -124,6 +128,8 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   // Twice over the records: the first pass knows their numbers, so that tables of millions of rows are
   // allocated once.
   RecordCensus census = take_census(view, losses);
+  // The census comes before anchors and definitions: in a file that grows, whatever a counted record names is
+  // there by now.
   std::vector<format::ClockAnchor> anchors = read_anchors(view, losses);
   append_anchors(anchors, process, trace);
   TickClock clock = TickClock::make(view.header(), anchors, boot, view.path(), losses);
@@ -131,6 +137,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   merge_header(view.header(), heartbeat == 0 ? 0 : clock.to_ns(heartbeat), process, trace);
   CommRows comms = read_comms(view, clock, process, trace, losses);
   const GpuAgents agents = GpuAgents::read(view, clock, process, trace, losses);
+  // Only the HSA library's file lists agents, and a process has one of it.
   if (gpus.empty()) gpus = agents.agents();
   EventBuilder builder(view, clock, comms, agents, threads, process, trace, losses);
   builder.reserve(census);
@@ -139,6 +146,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   std::array<uint64_t, format::kAllLossKinds> captured;
   auto rest = std::copy(std::begin(view.header().losses), std::end(view.header().losses), captured.begin());
   std::copy(std::begin(view.header().more_losses), std::end(view.header().more_losses), rest);
+  // The census has its logs in the order of view.logs().
   auto log = census.logs.begin();
   for (uint16_t number : view.logs()) {
     LogDefinitions definitions = LogDefinitions::read(view, number, trace, losses);
@@ -151,6 +159,8 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   histograms.finish(losses);
   widen(process, builder.first_ns(), builder.last_ns(), trace);
   lose_captured(trace, process, captured);
+  // Last, as every step before may have found damage. Where capture itself had no room for a definition, a
+  // number without one is no damage.
   count_gaps(view, census, captured[format::kLoss_shape_table_full] + captured[format::kLoss_meta_full] == 0,
              losses);
   losses.move_into(trace, process);
@@ -163,6 +173,8 @@ DeviceIdentity device_of(const Trace& trace, size_t comm) {
 }
 
 // What the communicators, else the only GPU of AMD's runtime, tell of the process's device.
+// The numbers have to be those that Run::Opener planned, so the main device is chosen by the same rule: the
+// first communicator that knows one.
 void number_devices(const FileHeader& header, uint32_t process, std::span<const GpuAgents::Agent> gpus,
                     DeviceNumbers& devices, Trace& trace) {
   DeviceNumbers::Process names = device_process(header);
@@ -199,6 +211,7 @@ void number_kernels(const FileHeader& header, std::span<const GpuAgents::Agent> 
   for (size_t gpu = 0; gpu < gpus.size(); ++gpu)
     known.try_emplace(kFirstAgent + static_cast<int32_t>(gpu), identity_of(gpus, gpu));
   if (!names.main.known() && gpus.size() == 1) names.main = identity_of(gpus, 0);
+  // Each ordinal is asked for once: kernels may be millions, and asking takes a lock.
   std::map<int32_t, int32_t> numbers;  // by ordinal
   for (const int32_t ordinal : kernels.all(&model::KernelTable::gpu)) numbers.try_emplace(ordinal, -1);
   // One ordinal, and nobody says which device it is: it is the process's own.

@@ -13,12 +13,13 @@
 namespace lockstep::readers::native {
 
 // Text that is equal for, and only for, files of one process.
+// A pid alone would not do: containers count their own, and the kernel gives numbers out again. Hence the
+// namespace and the time of the start.
 std::string process_key(const format::FileHeader& header);
 // Names the host clock: the boot id, or the host where it is unknown.
 std::string boot_key(const format::FileHeader& header);
 
-// What names the devices of the process; the first communicator with a device is looked for in `view`'s
-// definitions.
+// What names the devices of the process, as far as its header tells; `main` is left to the caller.
 DeviceNumbers::Process device_process(const format::FileHeader& header);
 
 // Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if

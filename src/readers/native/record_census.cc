@@ -82,6 +82,7 @@ class Walk {
     return header.next;
   }
 
+  // A seal proves what was written, so these records need no test of what they can be.
   void take_proven(const UnitRange& range, RecordChunk& found) {
     for (RecordCursor cursor(buffer_, range); cursor.next();) {
       ++census_.by_kind[static_cast<uint8_t>(cursor.head().kind)];
@@ -92,6 +93,8 @@ class Walk {
   }
 
   void lose_blocks(const SealCheck& seal, const RecordChunk& found, ReadLosses& losses) {
+    // Once a chunk is full its header counts its records; before that the number of blocks is all that is
+    // known.
     const uint64_t rest = chunk_.entries > found.records ? chunk_.entries - found.records : 0;
     losses.add("damaged_record", std::max<uint64_t>(rest, seal.damaged_blocks), [&] {
       return "records (or pieces of 4 KiB of them) that contradict their checksum, first in " +
@@ -137,6 +140,7 @@ class Walk {
     // A cut loses its end and leaves the rest as it was written; any other damage may have touched that as
     // well.
     census_.is_unproven = census_.is_unproven || std::string_view(problem) != "cut_record";
+    // How large lost records were is unknown: each is taken for a ShortColl.
     census_.lost_units += lost * sizeof(format::ShortCollRecord) / format::kUnitBytes;
     losses.add(problem, lost, [&] {
       return (std::string_view(problem) == "missing_record"
@@ -174,6 +178,7 @@ class Walk {
   }
 
   // A record with a time, and behind it another one or the end of what was written.
+  // Kinds without a time cannot begin a run, as nothing in them can be tested.
   bool begins_run(uint32_t unit) const {
     RecordCursor cursor(buffer_, {unit, format::kLastUnit});
     if (!cursor.next() || !Plausible::has_time(cursor.head().kind) || !plausible_(cursor.head()))
@@ -185,6 +190,7 @@ class Walk {
 
   // A full chunk has no room for another record.
   bool ends_early(uint32_t at, uint32_t records) const {
+    // No record is larger, and capture leaves a chunk only when its next record does not fit.
     constexpr uint32_t kMostUnits = sizeof(format::ApiOpRecord) / format::kUnitBytes;
     return chunk_.entries > records && at + kMostUnits <= format::kLastUnit;
   }

@@ -13,16 +13,19 @@
 
 namespace lockstep::readers::native {
 
+// A chunk of records, as far as it can be read. The same chunk is read again when its records are decoded.
 struct RecordChunk {
   Chunk chunk;
   std::vector<UnitRange> ranges;  // of good records, ascending
   uint32_t records = 0;
   bool is_end_known = false;  // nothing is missing behind the last of them
 };
+// The chunks of one log, by ascending number.
 struct LogCensus {
   uint16_t log = 0;
   std::vector<RecordChunk> chunks;
 };
+// What take_census found in one file.
 struct RecordCensus {
   std::array<uint64_t, 32> by_kind{};  // format::Kind
   std::vector<LogCensus> logs;
@@ -30,6 +33,7 @@ struct RecordCensus {
   uint64_t good_units = 0, lost_units = 0;  // of records; the latter without what is missing in whole chunks
 };
 
+// `view` has been scanned. Reads every chunk of records once; keeps ranges, not bytes.
 RecordCensus take_census(const FileView& view, ReadLosses& losses);
 
 // Whether the newest records of the process, or what its records name, may be missing, or only some before

@@ -14,6 +14,7 @@
 
 namespace lockstep::readers::native {
 
+// The table that holds a record's row. The numbers are stored in four bits of an index slot.
 enum class Target : uint8_t {
   kNone,
   kCall,
@@ -30,6 +31,7 @@ enum class Target : uint8_t {
 };
 inline constexpr size_t kTargets = 12;
 
+// A row of one table; none by default, and where a handle leads nowhere.
 struct RowRef {
   Target table = Target::kNone;
   uint32_t row = model::kNoRow;
@@ -62,12 +64,14 @@ class LogIndex {
     auto table = static_cast<Target>(slot >> kTableShift & kTableMask);
     return {table, chunk->first_rows[static_cast<size_t>(table)] + (slot & kDistanceMask)};
   }
+  // Room for so many chunks, as the census counted them.
   void reserve(size_t chunks) {
     numbers_.reserve(chunks);
     chunks_.reserve(chunks);
   }
 
  private:
+  // A slot: used, the record begins at the odd unit of the pair, table, distance from the chunk's first row.
   static constexpr uint32_t kUsed = 0x8000, kOddShift = 14, kTableShift = 10, kTableMask = 0xf,
                             kDistanceMask = 0x3ff;
   static_assert(format::kUnitsPerChunk / 2 <= kDistanceMask + 1 && kTargets <= kTableMask + 1);
@@ -91,9 +95,12 @@ class LogIndex {
 class RowIndex {
  public:
   RowIndex() : logs_(format::kMaxLogs + 1) {}
+  // `log` is at most format::kMaxLogs: FileView lets no other number through.
   LogIndex& log(uint16_t log) { return logs_[log]; }
   // The event whose record is at `now` is known by the handle `issued` (ring retention moves open events).
   void add_name(uint64_t issued, uint64_t now) { names_[issued] = now; }
+  // The row of an event by any handle, also a forged one: none where no record of the file is. A handle that
+  // still names a record needs no look at the moved ones.
   RowRef find(uint64_t handle) const {
     RowRef found = find_record(handle);
     if (found || names_.empty()) return found;

@@ -36,6 +36,7 @@ static bool has_living_process(const std::string& path) {
 
 // A process makes its file, and writes the header a moment later: until then nothing is missing.
 static bool is_beginning(const std::string& path) {
+  // Capture first writes a header of zeros, and an empty file does not have even those yet.
   auto file = InputFile::open(path);
   std::array<std::byte, format::kHeaderBytes> first{};
   if (!file || file->size() > first.size() || file->read_at(0, first) != file->size()) return false;
@@ -88,11 +89,13 @@ class Run::Opener {
     DeviceIdentity identity() const { return {.ordinal = ordinal, .pci = pci, .uuid = uuid}; }
   };
 
+  // Processes are numbered in this order, whatever the order of the arguments.
   static std::tuple<int32_t, std::string, int32_t, uint64_t> order(const ProcessFiles& process) {
     const FileHeader& h = process.header;
     return {h.rank, field_text(h.host), h.pid, h.start_ticks};
   }
 
+  // All headers of a boot are kept, of every library: each has an anchor, and two of them give a rate.
   void add_header(const std::string& path, const FileHeader& header) {
     auto [at, is_new] = by_key_.try_emplace(process_key(header), run_.processes_.size());
     if (is_new) run_.processes_.push_back({.paths = {}, .header = header, .boot = 0});
@@ -109,6 +112,7 @@ class Run::Opener {
     return error;
   }
 
+  // Files of one process have one boot key, since its process key holds it.
   void make_boot_clocks() {
     std::map<std::string, size_t> boots;
     for (const auto& [boot, headers] : headers_) {
@@ -162,6 +166,7 @@ class Run::Opener {
     for (const std::string& path : process.paths) {
       auto view = FileView::open(path);
       if (!view) continue;
+      // Damage is counted when the process is loaded; counted here as well it would show twice.
       ReadLosses counted_at_load;
       view->scan(counted_at_load);
       if (comms.gpus.empty()) comms.gpus = read_agents(*view, counted_at_load);
@@ -195,6 +200,7 @@ Result<std::unique_ptr<model::TraceSource>> Run::open(std::vector<std::string> p
   return std::unique_ptr<model::TraceSource>(std::move(run));
 }
 
+// PyTorch's groups are named last: that takes what the whole run knows of their members.
 Result<void> Run::load(size_t i, model::Trace& trace) {
   LOCKSTEP_CHECK(i < processes_.size());
   LOCKSTEP_TRY(load_process(processes_[i].paths, boots_[processes_[i].boot], devices_, trace));

@@ -15,6 +15,8 @@
 
 namespace lockstep::readers::native {
 
+// Opening reads the definitions of all files on several threads. After that `load` may run for different
+// processes on several threads at once.
 class Run : public model::TraceSource {
  public:
   // A file that cannot be read is a loss of the run; an error if none can.
@@ -28,6 +30,7 @@ class Run : public model::TraceSource {
   const std::vector<std::string>& paths(size_t i) const { return processes_[i].paths; }
 
  private:
+  // One process, and the file of each of its capture libraries.
   struct ProcessFiles {
     std::vector<std::string> paths;
     format::FileHeader header;  // of the file that knows the rank, if any does
@@ -35,6 +38,7 @@ class Run : public model::TraceSource {
   };
   class Opener;
 
+  // Fixed once the run is open, except numbers of devices that nobody had named before.
   std::string name_;
   std::vector<ProcessFiles> processes_;
   std::vector<BootClock> boots_;

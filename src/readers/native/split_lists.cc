@@ -15,6 +15,7 @@ void SplitLists::add(const format::SplitsRecord& record) {
   auto& [in, out] = lists_[record.child];
   List& list = record.is_out != 0 ? out : in;
   const size_t n = std::min<size_t>(record.n, std::size(record.values));
+  // `total` may be any number; what is kept of a list is bounded, so a forged one takes no memory.
   list.is_whole = list.is_whole && record.first == list.values.size() &&
                   (list.total == 0 || list.total == record.total) &&
                   list.values.size() + n <= format::kSplitsKept;

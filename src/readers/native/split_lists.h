@@ -17,6 +17,7 @@ namespace lockstep::readers::native {
 
 class SplitLists {
  public:
+  // One piece, in the order of its log. Any content: a piece that does not continue its list spoils the list.
   void add(const format::SplitsRecord& record);
   // Rows of `splits` for the operations' tasks, once all logs are read.
   void move_into(model::Trace& trace, uint32_t process, const RowIndex& index, ReadLosses& losses,
@@ -29,6 +30,7 @@ class SplitLists {
     bool is_whole = true;
     std::string text() const;
   };
+  // Of a list longer than format::kSplitsKept capture keeps the first numbers and the last, so that is whole.
   static bool is_complete(const List& list);
   std::map<uint64_t, std::pair<List, List>> lists_;  // by handle; of the input, of the output
 };

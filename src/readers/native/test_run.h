@@ -27,6 +27,7 @@ inline std::string test_dir() {
   return dir;
 }
 
+// Damaged files are written so: bytes of a builder, changed.
 inline void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -49,6 +50,7 @@ inline model::Trace load_one(const FileBuilder& file) {
   return load_one(path);
 }
 
+// The count of a loss, over all processes and stages; 0 without one.
 inline uint64_t loss(const model::Trace& trace, std::string_view kind) {
   uint64_t count = 0;
   for (size_t i = 0; i < trace.losses.size(); ++i) {
@@ -64,6 +66,7 @@ inline std::string losses_text(const model::Trace& trace) {
   }
   return text;
 }
+// Rows of all tables of events: what the census counted has to arrive here.
 inline uint64_t events(const model::Trace& trace) {
   uint64_t sum = 0;
   for (uint64_t count : model::count_events(trace)) sum += count;
@@ -75,6 +78,7 @@ inline format::RecordHead head(uint64_t start, uint32_t stop_after = 0, uint8_t 
   return {start, stop_after, Kind::kNone,
           static_cast<uint8_t>(flags | (stop_after != 0 ? format::kFlagStopped : 0)), 0};
 }
+// RunNs of a builder's ticks.
 inline int64_t at(uint64_t ticks) { return FileBuilder::kEpochNs + static_cast<int64_t>(ticks); }
 
 // One collective as NCCL 2.28 reports it: calls and plan on `caller`, channels on `progress`.

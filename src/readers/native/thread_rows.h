@@ -12,9 +12,12 @@
 
 namespace lockstep::readers::native {
 
+// Rows are numbers in `trace.threads` and stay. A thread that several files of the process name alike has one
+// row.
 class ThreadRows {
  public:
   ThreadRows(uint32_t process, model::Trace& trace) : process_(process), trace_(trace) {}
+  // The row of a thread, added when it is asked for first. `pthread` 0: the file does not tell.
   uint32_t row(int64_t tid, model::StringId name, uint64_t pthread) {
     auto [at, added] = rows_.try_emplace({tid, name, pthread}, model::kNoRow);
     if (added) {
@@ -43,6 +46,7 @@ class ThreadRows {
  private:
   using Since = std::map<std::pair<uint32_t, int64_t>, uint32_t>;  // (number, ns) -> row
 
+  // The last entry of `number` at or before `at_ns`, else its first; the map's order makes each one search.
   static uint32_t find(const Since& since, uint32_t number, int64_t at_ns) {
     auto after = since.upper_bound({number, at_ns});
     if (after != since.begin() && std::prev(after)->first.first == number) return std::prev(after)->second;

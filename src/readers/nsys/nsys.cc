@@ -21,12 +21,14 @@ using model::kNoRow;
 using model::Trace;
 
 constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
+// An export has one of these; rocpd's files and a trace.db have none.
 constexpr std::string_view kTables[] = {"NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_"};
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Any Parquet file, as its names stand at its end: whether it is of an export shows when it is opened.
 bool sniff(std::span<const std::byte> first_bytes) { return ParquetFile::is_parquet(first_bytes); }
 bool may_be(std::span<const std::byte> first_bytes) { return text_of(first_bytes).starts_with(kSqliteMagic); }
 bool sniff_file(const std::string& path) { return common::SqliteFile::has_table_like(path, kTables); }
@@ -49,9 +51,12 @@ Result<Export> read_paths(const Paths& paths) {
   return read_export(*tables);
 }
 
+// Opening reads the exports whole, as a process's rows lie scattered over an export's tables; loading only
+// makes rows of what is in memory.
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
+    // Files of one directory are one export, whatever the order in which they were named.
     std::vector<std::string> names;
     std::map<std::string, Paths> exports;  // by what users call them
     for (std::string& path : paths) {
@@ -96,6 +101,7 @@ class Source : public model::TraceSource {
         lose("no_date", 1,
              "the export does not say when its session began, so times start in 1970: " + of.path);
     }
+    // Every export is a window of its job, so this is said of each run.
     lose(
         "recorded_part", 1,
         "Nsight Systems records a window: what was called before and after is unknown, and nobody is blamed for not calling");
@@ -114,10 +120,13 @@ class Source : public model::TraceSource {
         Placed placed;
         placed.of = &of;
         placed.process = &process;
+        // With a date, sessions of one host have the host's clock. A session without one counts from its own
+        // begin, and its times compare with no other's.
         placed.clock = of.has_epoch && !of.host.empty() ? "clock of " + of.host : "session of " + of.path;
         placed_.push_back(std::move(placed));
       }
     }
+    // All devices are planned before one is numbered, so that numbers do not depend on which file came first.
     for (const Placed& placed : placed_) {
       for (const uint32_t device : devices_of(*placed.process)) plan.add(planned(placed, device));
     }
@@ -131,6 +140,7 @@ class Source : public model::TraceSource {
     world_ = common::find_world(members);
   }
 
+  // A search of a short list, as a process works on a few devices; the bound is against forged numbers.
   static std::vector<uint32_t> devices_of(const ExportedProcess& process) {
     std::vector<uint32_t> devices;
     for (const GpuWork& work : process.work) {
@@ -140,6 +150,7 @@ class Source : public model::TraceSource {
     return devices;
   }
 
+  // Without UUID and PCI address a device is the process's own: every rank may call its GPU "device 0".
   static common::PlannedDevice planned(const Placed& placed, uint32_t device) {
     const auto gpu = placed.of->gpus.find({placed.process->pid, device});
     const ExportedGpu known = gpu == placed.of->gpus.end() ? ExportedGpu{} : gpu->second;

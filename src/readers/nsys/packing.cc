@@ -14,12 +14,14 @@ namespace lockstep::readers::nsys {
 bool unpack_archive(std::span<const std::byte> page, size_t size, std::vector<std::byte>& plain) {
   const std::unique_ptr<archive, int (*)(archive*)> in(archive_read_new(), archive_read_free);
   if (in == nullptr) return false;
+  // Only these two, so that a hostile page reaches none of libarchive's other decoders.
   archive_read_support_filter_gzip(in.get());
   archive_read_support_filter_zstd(in.get());
   archive_read_support_format_raw(in.get());
   archive_entry* entry = nullptr;
   if (archive_read_open_memory(in.get(), page.data(), page.size()) != ARCHIVE_OK ||
       archive_read_next_header(in.get(), &entry) != ARCHIVE_OK)
+    // libarchive finds no entry in an empty page.
     return size == 0;
   plain.resize(size);
   return archive_read_data(in.get(), plain.data(), plain.size()) == static_cast<la_ssize_t>(size);
@@ -28,6 +30,7 @@ bool unpack_archive(std::span<const std::byte> page, size_t size, std::vector<st
 bool unpack_snappy(std::span<const std::byte> packed, size_t most, std::vector<std::byte>& out) {
   size_t at = 0;
   uint64_t size = 0;
+  // The unpacked size is a varint of at most five bytes.
   for (int shift = 0;; shift += 7) {
     if (at >= packed.size() || shift > 28) return false;
     const auto next = static_cast<uint8_t>(packed[at++]);
@@ -37,6 +40,7 @@ bool unpack_snappy(std::span<const std::byte> packed, size_t most, std::vector<s
   if (size > most) return false;
   out.clear();
   out.reserve(size);
+  // Little-endian; whoever calls has checked that the bytes are there.
   const auto number = [&](size_t bytes) {
     uint32_t value = 0;
     for (size_t i = 0; i < bytes; ++i) value |= static_cast<uint32_t>(packed[at + i]) << (8 * i);
@@ -45,8 +49,10 @@ bool unpack_snappy(std::span<const std::byte> packed, size_t most, std::vector<s
   };
   while (at < packed.size()) {
     const auto tag = static_cast<uint8_t>(packed[at++]);
+    // The low two bits of a tag: 0 a literal, 1 to 3 a copy with an offset of 11, 16 or 32 bits.
     if ((tag & 3) == 0) {
       size_t length = tag >> 2;
+      // 60 to 63: the length stands in the next one to four bytes.
       if (length >= 60) {
         const size_t bytes = length - 59;
         if (packed.size() - at < bytes) return false;
@@ -68,6 +74,7 @@ bool unpack_snappy(std::span<const std::byte> packed, size_t most, std::vector<s
     }
     offset |= number(bytes);
     if (offset == 0 || offset > out.size() || length > size - out.size()) return false;
+    // Byte by byte, as a copy may reach into what it writes: that is how runs are packed.
     for (size_t i = 0; i < length; ++i) out.push_back(out[out.size() - offset]);
   }
   return out.size() == size;

@@ -11,6 +11,7 @@ namespace lockstep::readers::nsys {
 bool unpack_snappy(std::span<const std::byte> packed, size_t most, std::vector<std::byte>& out);
 
 // The `size` plain bytes of gzip or zstd; false: it is damaged, or has less.
+// `plain` is replaced; `size` is bounded by whoever calls.
 bool unpack_archive(std::span<const std::byte> page, size_t size, std::vector<std::byte>& plain);
 
 }  // namespace lockstep::readers::nsys

@@ -17,6 +17,7 @@ namespace lockstep::readers::nsys {
 namespace {
 
 constexpr std::string_view kMagic = "PAR1";
+// Far beyond any export: what lies above is damage, and memory is asked for by these numbers.
 constexpr uint64_t kLargestFooter = 64 << 20, kLargestPage = 256 << 20;
 constexpr uint64_t kMostRowsOfGroup = 1 << 24;
 constexpr size_t kMostColumns = 4096, kMostGroups = 1 << 16, kLongestText = 1024;
@@ -254,11 +255,13 @@ class ChunkReader {
   Result<ColumnValues> read() {
     if (chunk_.offset > file_.size() || chunk_.bytes > file_.size() - chunk_.offset)
       return bad("lies outside the file");
+    // Before the memory is asked for: both numbers come from the footer.
     if (!allowance_.take(chunk_.bytes) || !allowance_.take_cells(rows_))
       return bad("has more rows than its file can hold");
     std::vector<std::byte> bytes(chunk_.bytes);
     if (file_.read_at(chunk_.offset, bytes) != bytes.size()) return bad("cannot be read");
     Bytes left(bytes);
+    // A page's head has no length of its own: it is parsed, and the page begins where the parser stands.
     while (!left.empty() && out_.cells.size() < rows_) {
       ThriftReader in(left.first(std::min<size_t>(left.size(), 1 << 20)));
       const PageHead head = page_head(in);
@@ -310,6 +313,7 @@ class ChunkReader {
     std::vector<bool> is_there(rows, true);
     uint64_t there = rows;
     if (column_.is_optional) {
+      // Flat columns have one level: 0 for a row without a value, for which nothing is stored.
       HybridReader reader(levels, 1);
       there = 0;
       for (uint64_t i = 0; i < rows; ++i) {
@@ -481,6 +485,8 @@ Result<void> ParquetFile::read(std::span<const std::string_view> columns, const 
           values[i],
           ChunkReader(file_, columns_[*places[i]], group.chunks[*places[i]], group.rows, allowance).read());
     }
+    // Columns of a group are unpacked whole before its first row is given: pages of columns have other
+    // borders.
     for (uint64_t r = 0; r < group.rows; ++r) {
       for (size_t i = 0; i < columns.size(); ++i) row[i] = places[i] ? values[i].cells[r] : Cell{};
       take(row);

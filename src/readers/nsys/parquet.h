@@ -34,6 +34,7 @@ struct ParquetColumn {
   bool is_optional = false;
 };
 
+// One column of one row group. All of these are the file's numbers, checked against its size when it is read.
 struct ParquetChunk {
   uint64_t offset = 0, bytes = 0;  // of its pages in the file
   int32_t codec = 0;
@@ -48,8 +49,10 @@ struct ParquetGroup {
 class ParquetFile {
  public:
   static bool is_parquet(std::span<const std::byte> first_bytes);
+  // Reads the footer. The error says what the file is not, or what of it is not read.
   static Result<ParquetFile> open(const std::string& path);
 
+  // In the order of the schema. One that repeats has an empty name.
   const std::vector<ParquetColumn>& columns() const { return columns_; }
   // Calls `take` for each row with the cells of these columns, in the order of the file. A column that the
   // file lacks is nothing in each row. An error: what was given before it is good.

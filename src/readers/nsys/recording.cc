@@ -17,6 +17,8 @@
 namespace lockstep::readers::nsys {
 namespace {
 
+// Of one export, so that a forged one cannot take all memory: what is beyond is counted. A GpuWork is 64
+// bytes.
 constexpr size_t kMostWork = size_t{1} << 26, kMostRanges = size_t{1} << 25, kMostTexts = size_t{1} << 22;
 constexpr size_t kMostProcesses = 1 << 12, kMostSchemas = 1 << 12;
 constexpr int64_t kPushPop = 59, kStartEnd = 60;  // ENUM_NSYS_EVENT_TYPE
@@ -26,11 +28,14 @@ constexpr int64_t kTypeInt = 5, kTypeUint = 6, kTypeInt32 = 15, kTypeUint32 = 16
                   kTypeUint64 = 18, kTypeSize = 22;
 
 // Nsight Systems puts a process and a thread into one number.
+// 24 bits each. A kernel has a globalPid, which is the same number with a thread of 0.
 int64_t pid_of(int64_t global) { return (global >> 24) & 0xffffff; }
 uint32_t tid_of(int64_t global) { return static_cast<uint32_t>(global & 0xffffff); }
 
 enum class Meaning : uint8_t { kNone, kComm, kBytes, kRoot, kPeer, kRank, kRanks, kDevice };
 
+// The names that NCCL gives the fields of its payloads (its NVTX schemas). Fields of other names are passed
+// over.
 Meaning meaning_of(std::string_view name) {
   constexpr std::pair<std::string_view, Meaning> kNames[] = {{"NCCL communicator ID", Meaning::kComm},
                                                              {"Message size [bytes]", Meaning::kBytes},
@@ -45,6 +50,7 @@ Meaning meaning_of(std::string_view name) {
   return Meaning::kNone;
 }
 
+// Where one value lies behind the head of a payload.
 struct PayloadEntry {
   Meaning meaning = Meaning::kNone;
   size_t offset = 0, bytes = 0;
@@ -75,6 +81,8 @@ class ExportReader {
   }
 
  private:
+  // Refuses an export that lacks what everything rests on, rather than read it as one in which nothing
+  // happened.
   Result<void> check() {
     rows("META_DATA_EXPORT", {"name", "value"}, [&](std::span<const Cell> row) {
       if (row[0].bytes == "EXPORT_SCHEMA_VERSION") out_.schema = valid_utf8(std::string(row[1].bytes));
@@ -119,6 +127,7 @@ class ExportReader {
   void read_session() {
     rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](std::span<const Cell> row) {
       const int64_t epoch = row[0].or_zero();
+      // Times are at most INT64_MAX / 2 as well, so that their sum fits.
       if (epoch <= 0 || epoch > INT64_MAX / 2 || out_.has_epoch) return;
       epoch_ = epoch;
       out_.has_epoch = true;
@@ -128,6 +137,7 @@ class ExportReader {
     });
   }
 
+  // nullptr: the export names more processes than are kept.
   ExportedProcess* process_of(int64_t pid) {
     const auto at = out_.processes.find(pid);
     if (at != out_.processes.end()) return &at->second;
@@ -146,6 +156,7 @@ class ExportReader {
   }
 
   void read_kernels() {
+    // The demangled name is the whole one; the short one lacks the arguments of templates.
     const std::string_view name =
         tables_.has("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName"}) ? "demangledName" : "shortName";
     rows("CUPTI_ACTIVITY_KIND_KERNEL",
@@ -181,6 +192,7 @@ class ExportReader {
          });
   }
 
+  // One bound over all processes of the export, as memory is one.
   void keep(int64_t pid, const GpuWork& work) {
     ExportedProcess* const process = work_ == kMostWork ? nullptr : process_of(pid);
     if (process == nullptr) return (void)++out_.left_out;
@@ -192,6 +204,7 @@ class ExportReader {
   void read_texts() {
     rows("StringIds", {"id", "value"}, [&](std::span<const Cell> row) {
       const auto id = static_cast<uint64_t>(row[0].or_zero());
+      // NCCL registers the names of its ranges, so an event has a number in place of a text.
       if (row[1].bytes.starts_with("nccl") && functions_.size() < kMostTexts)
         functions_.emplace(id, valid_utf8(std::string(row[1].bytes)));
       if (wanted_.contains(id) && out_.texts.size() < kMostTexts)
@@ -202,6 +215,7 @@ class ExportReader {
     }
   }
 
+  // 0: another type than NCCL gives these fields, so the entry is left out.
   static size_t bytes_of(int64_t type) {
     switch (type) {
       case kTypeInt:
@@ -227,6 +241,7 @@ class ExportReader {
            if (meaning == Meaning::kNone || bytes == 0 || offset < 0 || offset > 4096 ||
                schemas_.size() >= kMostSchemas)
              return;
+           // Numbers of schemas are unique within a domain alone.
            schemas_[{row[0].or_zero(), row[1].or_zero()}].push_back(
                {meaning, static_cast<size_t>(offset), bytes});
          });
@@ -241,6 +256,7 @@ class ExportReader {
            const std::string_view func = function_of(row);
            if (func.empty()) return;
            NcclRange range;
+           // A range that the session's end cut has no end: the call was under way.
            const bool has_end = row[1].kind == Cell::Kind::kInteger;
            if (!place(row[0].or_zero(), has_end ? row[1].or_zero() : row[0].or_zero(), range.start_ns,
                       range.end_ns))
@@ -265,6 +281,7 @@ class ExportReader {
       if (at == functions_.end()) return {};
       text = at->second;
     }
+    // Not by the domain's name, which the export keeps elsewhere; longer texts are no function's.
     if (!text.starts_with("nccl") || text.size() > 64) return {};
     text.remove_prefix(4);
     const auto at = out_.names.find(text);
@@ -285,20 +302,24 @@ class ExportReader {
     const auto at = blob.size() < kBlobHead ? schemas_.end() : schemas_.find({domain, schema});
     if (at == schemas_.end()) return (void)++out_.unknown_payloads;
     for (const PayloadEntry& entry : at->second) {
+      // A payload may be shorter than its schema says; what is there of it still counts.
       if (entry.offset + entry.bytes > blob.size() - kBlobHead) continue;
       uint64_t value = 0;
+      // Little-endian, as the GPUs' hosts are; four bytes leave the upper half 0.
       std::memcpy(&value, blob.data() + kBlobHead + entry.offset, entry.bytes);
       take_value(entry.meaning, value, range);
     }
   }
 
   static void take_value(Meaning meaning, uint64_t value, NcclRange& range) {
+    // A negative number of four bytes is a large one here, and therefore none.
     const auto rank = value < uint64_t{model::kMostRanks} ? static_cast<int32_t>(value) : -1;
     switch (meaning) {
       case Meaning::kComm:
         range.comm = value;
         return;
       case Meaning::kBytes:
+        // Above any message: damage, which would spoil sums and rates.
         range.bytes = value < (uint64_t{1} << 56) ? value : 0;
         range.has_bytes = true;
         return;
@@ -324,6 +345,7 @@ class ExportReader {
 
   // Those of communication kernels alone: others are far more.
   void read_launches() {
+    // Correlations are unique within a process alone.
     std::map<int64_t, std::unordered_set<uint32_t>> wanted;
     for (const auto& [pid, process] : out_.processes) {
       for (const GpuWork& work : process.work) {
@@ -344,6 +366,8 @@ class ExportReader {
   }
 
   void read_gpus() {
+    // A process names a device by CUDA's ordinal, the table of GPUs by the system's: the second table ties
+    // them.
     std::map<int64_t, ExportedGpu> gpus;
     rows("TARGET_INFO_GPU", {"id", "name", "busLocation", "uuid"}, [&](std::span<const Cell> row) {
       if (gpus.size() < kMostSchemas)

@@ -27,6 +27,7 @@ struct NcclRange {
   bool has_bytes = false;
 };
 
+// A kernel or a copy as CUPTI saw it. `correlation` ties it to its LaunchCall; `graph` 0: of no graph.
 struct GpuWork {
   int64_t start_ns = 0, end_ns = 0;
   uint64_t name = 0;  // of Export::texts; copies: 0
@@ -36,6 +37,7 @@ struct GpuWork {
   bool is_copy = false;
 };
 
+// A call of the runtime or the driver, on the host.
 struct LaunchCall {
   int64_t start_ns = 0, end_ns = 0;
   uint32_t correlation = 0, tid = 0;
@@ -48,6 +50,7 @@ struct ExportedProcess {
   std::vector<LaunchCall> launches;  // of communication kernels
 };
 
+// As the host's list of GPUs names it; empty: it does not say.
 struct ExportedGpu {
   std::string name, pci, uuid;
 };

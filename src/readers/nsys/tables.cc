@@ -13,6 +13,8 @@
 namespace lockstep::readers::nsys {
 namespace {
 
+// The columns that are there are asked for by name, and NULL stands in for the others, so that a reader's
+// cells keep their places.
 class SqliteTables : public Tables {
  public:
   SqliteTables(std::unique_ptr<common::SqliteFile> file, std::string path)
@@ -43,6 +45,7 @@ class SqliteTables : public Tables {
   const std::string& path() const override { return path_; }
 
  private:
+  // SQLite's columns have no types of their own, so each value is taken as what it is stored as.
   static Cell cell(const common::Query& query, int column) {
     if (query.is_null(column)) return {};
     if (query.is_integer(column)) return {Cell::Kind::kInteger, query.integer(column), {}};
@@ -53,10 +56,12 @@ class SqliteTables : public Tables {
   std::string path_;
 };
 
+// A file is opened when it is asked for, and anew each time: an export holds many that nobody asks for.
 class ParquetTables : public Tables {
  public:
   explicit ParquetTables(const std::vector<std::string>& paths) {
     path_ = std::filesystem::path(paths.front()).parent_path().string();
+    // `nsys export --type parquetdir` names each file after its table.
     for (const std::string& path : paths) files_.emplace(std::filesystem::path(path).stem().string(), path);
   }
 

@@ -14,6 +14,8 @@
 
 namespace lockstep::readers::nsys {
 
+// Names are those that Nsight Systems gives tables and columns. An export may be damaged or forged: cells are
+// given as they are.
 class Tables {
  public:
   virtual ~Tables() = default;

@@ -12,6 +12,7 @@ constexpr uint32_t kLongestList = 1 << 20;
 
 }  // namespace
 
+// To the end, so that every loop over what is left ends, too.
 void ThriftReader::fail() {
   good_ = false;
   at_ = bytes_.size();
@@ -36,6 +37,7 @@ uint64_t ThriftReader::varint() {
   return 0;
 }
 
+// Zigzag: the sign is the lowest bit.
 int64_t ThriftReader::integer() {
   const uint64_t zigzag = varint();
   return static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
@@ -60,6 +62,8 @@ ThriftReader::Field ThriftReader::next_field(int32_t& last) {
     return {};
   }
   if (field.type == Type::kStop) return {};
+  // A field's number is mostly the distance from the one before, in the head's upper half; 0 there: it
+  // follows.
   const int64_t id = (head >> 4) != 0 ? int64_t{last} + (head >> 4) : integer();
   if (id < 0 || id > INT16_MAX) {
     fail();
@@ -82,9 +86,11 @@ ThriftReader::List ThriftReader::list() {
 }
 
 void ThriftReader::skip(Type type, int depth) {
+  // Structs nest without bound in what a file may hold; Parquet's own metadata is a few levels deep.
   if (depth > kDeepest) return fail();
   switch (type) {
     case Type::kStop:
+    // A truth value of a field stands in the field's type and takes no byte.
     case Type::kTrue:
     case Type::kFalse:
       return;

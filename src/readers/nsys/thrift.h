@@ -10,6 +10,7 @@
 
 namespace lockstep::readers::nsys {
 
+// Views of `bytes`, which outlive it. A value of a reader that has failed is 0 or empty.
 class ThriftReader {
  public:
   enum class Type : uint8_t {

@@ -24,6 +24,7 @@ constexpr int64_t kGpuErrorNs = 2'000;
 
 bool is_p2p(std::string_view func) { return func == "Send" || func == "Recv"; }
 // In the spelling of the rest of NCCL; empty: no operation.
+// Ranges such as GroupStart or CommInitRank are NCCL's, too, and move no data.
 std::string_view operation(std::string_view func) {
   constexpr std::string_view kOperations[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
                                               "Reduce",    "AlltoAll",  "Gather",        "Scatter",
@@ -43,6 +44,8 @@ class TraceMaker {
     add_process();
     add_work();
     find_calls();
+    // After the kernels are rows and before the operations are: links name kernels by row and calls by their
+    // place.
     links_ = common::link(calls_, kernels_, launches_, trace_);
     for (size_t i = 0; i < calls_.size(); ++i) add_op(i);
     for (size_t i = 0; i < kernels_.size(); ++i) {
@@ -54,6 +57,8 @@ class TraceMaker {
   }
 
  private:
+  // Ranges that make a communicator tell the own rank in it, and how many there are. One process may make it
+  // once for each of its GPUs.
   void note_member(const NcclRange& range) {
     if (range.comm == 0 || range.rank < 0 || range.ranks <= range.rank) return;
     const auto [at, is_new] = members_.try_emplace(range.comm, range);
@@ -70,6 +75,7 @@ class TraceMaker {
     const auto world = members_.find(world_.comm);
     if (world_.comm != 0 && world != members_.end()) row.rank = world->second.rank;
     if (!process_.work.empty()) {
+      // The device that worked first stands for a process with several.
       row.device = static_cast<int32_t>(process_.work.front().device);
       row.gpu = gpu_of(process_.work.front().device);
       const auto gpu = in_.of->gpus.find({process_.pid, process_.work.front().device});
@@ -80,6 +86,7 @@ class TraceMaker {
       }
     }
     int64_t first = INT64_MAX, last = 0;
+    // A range that never ended has an end of 0, so its begin counts, too.
     const auto widen = [&](const auto& of) {
       first = std::min(first, of.start_ns);
       last = std::max({last, of.start_ns, of.end_ns});
@@ -129,6 +136,7 @@ class TraceMaker {
                            .tid = int64_t{launch.tid}});
   }
 
+  // `ranks` and the rest stay unknown where the recording did not see the communicator begin.
   uint32_t comm_of(const NcclRange& range) {
     if (range.comm == 0) return kNoRow;
     const auto [at, is_new] = comms_.try_emplace(range.comm, kNoRow);
@@ -163,6 +171,8 @@ class TraceMaker {
       const std::string_view func = operation(range.func);
       if (func.empty()) continue;
       if (range.comm == 0) {
+        // An operation of an unknown communicator can be compared with nothing, so it becomes no row; its
+        // kernel stays.
         ++without_comm_;
         continue;
       }
@@ -185,8 +195,10 @@ class TraceMaker {
     op.comm = call.group;
     op.kind = number(p2p ? EventKind::kP2p : EventKind::kColl);
     op.shape = trace_.intern_shape({call.func, 0, 0, 0, std::max(range.root, 0)});
+    // Counted, as a range has no number; sends and receives apart, since job/match pairs them by peer.
     op.index = next_[{op.comm, p2p}]++;
     op.seq = model::kNoSeq;
+    // NCCL's payload gives bytes and no data type, so `count` stays 0.
     op.bytes = range.bytes;
     op.peer = p2p ? range.peer : -1;
     op.thread = thread(range.tid);
@@ -220,6 +232,8 @@ class TraceMaker {
   }
 
   // The recording saw how each communicator began, so its operations count from there.
+  // A communicator that began earlier has operations that the export does not show, and indexes would begin
+  // too low.
   bool all_begun() const {
     return std::all_of(comms_.begin(), comms_.end(),
                        [&](const auto& comm) { return members_.contains(comm.first); });
@@ -241,6 +255,7 @@ class TraceMaker {
          "communication kernels of CUDA graphs: the export does not show which operations they replay");
     lose("unlinked_kernel", links_.unlinked_kernels,
          "communication kernels that belong to no recorded operation");
+    // Only without any range: with some, each kernel that has none was counted above.
     if (calls_.empty() && without_comm_ == 0)
       lose("kernels_alone", kernels_.size(),
            "communication kernels without NCCL's ranges: record with `nsys profile -t cuda,nvtx`");
@@ -265,6 +280,8 @@ class TraceMaker {
 
 }  // namespace
 
+// The same ranges as note_member sees, for a look at all processes before one is loaded. A communicator with
+// several GPUs of this process gives it no single rank, so it cannot give the job's.
 std::vector<common::Membership> memberships(const ExportedProcess& process) {
   std::map<uint64_t, common::Membership> found;
   std::set<uint64_t> several;

@@ -10,6 +10,7 @@
 
 namespace lockstep::readers::nsys {
 
+// A process of an export, and its place in the run. Pointers into the source, which outlives it.
 struct Placed {
   const Export* of = nullptr;
   const ExportedProcess* process = nullptr;
@@ -20,6 +21,7 @@ struct Placed {
 // What the process says of the communicators that it makes, as far as one GPU of it is in each.
 std::vector<common::Membership> memberships(const ExportedProcess& process);
 
+// `trace` is empty. Several may be made at once, each into its own trace.
 void make_trace(const Placed& placed, const common::World& world, model::Trace& trace);
 
 }  // namespace lockstep::readers::nsys

@@ -14,6 +14,7 @@
 namespace lockstep::readers::rocpd {
 namespace {
 
+// Bounds against forged files; no real one comes near.
 constexpr size_t kMostProcesses = 1 << 16, kMostGpus = 1 << 10;
 // RPD: each process that writes into a file numbers its rows from its ordinal times this on.
 constexpr int kOrdinalBits = 32;
@@ -23,6 +24,8 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 
 enum class Type : uint8_t { kKernel, kCopy, kMarker, kOther };
 
+// By parts of the runtime's names, which differ by version. What is none of these counts as a kernel, so that
+// a name that is not known here hides no work.
 Type type_of(std::string_view text) {
   if (text == "UserMarker") return Type::kMarker;
   for (const std::string_view part : {"Copy", "copy", "Memcpy", "Memset", "Fill"}) {
@@ -38,6 +41,7 @@ class Classic : public Schema {
  public:
   explicit Classic(common::SqliteFile& database) : database_(database) {}
 
+  // Ids decide before metadata: only a file with one session and several pids has to be split by a guess.
   Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
     std::vector<Process> processes = find_sessions();
     const std::vector<int64_t> pids = metadata("pid");
@@ -49,6 +53,7 @@ class Classic : public Schema {
     gpu_stride_ = first_positive(metadata("gpu_stride"));
     pid_stride_ = first_positive(metadata("pid_stride"));
     for (Process& process : processes) look_at(process, losses);
+    // A session without one row of good times has nothing to show.
     std::erase_if(processes, [](const Process& process) { return process.last_ns == 0; });
     for (Process& process : processes) process.shares_texts = processes.size() > 1;
     return processes;
@@ -68,6 +73,7 @@ class Classic : public Schema {
   }
 
  private:
+  // Without a stride the divisor is larger than any number, so that nothing is divided off.
   static int64_t first_positive(const std::vector<int64_t>& values) {
     return values.empty() || values.front() <= 0 ? INT64_MAX : values.front();
   }
@@ -89,6 +95,7 @@ class Classic : public Schema {
   std::vector<Process> find_sessions() const {
     std::vector<Process> sessions;
     for (int64_t from = INT64_MIN; sessions.size() < kMostProcesses;) {
+      // One seek by id for each session, whatever the number of rows.
       const auto first = first_id(from);
       if (first && !*first) break;
       Process process;
@@ -142,11 +149,14 @@ class Classic : public Schema {
     for (auto row = query->next(); row && *row; row = query->next()) {
       if (query->integer(2) < 0) continue;  // markers, on a clock of their own
       const int64_t end = query->integer(1);
+      // One damaged time would be the largest jump of all.
       if (end <= 0 || end >= int64_t{1} << 61) continue;
       if (before - end > 0) jumps.insert({before - end, query->integer(0)});
       if (jumps.size() > pids.size()) jumps.erase(std::prev(jumps.end()));
       before = end;
     }
+    // Rows of one process end out of order, too. So the smallest border has to be four times the largest jump
+    // that is none, and at least 1 ms.
     const size_t borders = pids.size() - 1;
     const int64_t next = jumps.size() > borders ? std::prev(jumps.end())->back_ns : 0;
     if (jumps.size() > borders) jumps.erase(std::prev(jumps.end()));
@@ -164,6 +174,7 @@ class Classic : public Schema {
     processes.clear();
     for (size_t i = 0; i < firsts.size(); ++i) {
       Process process = whole;
+      // Pids are taken to stand in the order in which the files were merged, as the rows do.
       process.pid = pids[i];
       process.from = firsts[i];
       process.until = i + 1 < firsts.size() ? firsts[i + 1] - 1 : whole.until;
@@ -208,6 +219,7 @@ class Classic : public Schema {
   Result<void> read_kernel_names(const Process& process) {
     kernel_names_.clear();
     if (!database_.has("rocpd_kernelop", {"op_ptr_id", "kernelName_id"})) return {};
+    // op_ptr_id is the operation's id, so the process's range bounds these rows as well.
     LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT op_ptr_id, kernelName_id FROM rocpd_kernelop NOT INDEXED "
                                     "WHERE op_ptr_id BETWEEN ?1 AND ?2"));
@@ -247,6 +259,7 @@ class Classic : public Schema {
     work.gpu = row.integer(1);
     work.queue = static_cast<uint64_t>(row.integer(2));
     work.name = name_of(row, names);
+    // Time first, then the kind: a row of impossible times is damage, whatever it says it is.
     if (!is_time(work.start_ns, work.end_ns)) {
       ++out.bad;
     } else if (type == Type::kMarker) {

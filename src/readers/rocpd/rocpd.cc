@@ -49,6 +49,8 @@ bool sniff(std::span<const std::byte> first_bytes) {
 // Large pages, and long lists of tables, have the names behind the first bytes.
 bool sniff_file(const std::string& path) { return common::SqliteFile::has_table_like(path, kWorkTables); }
 
+// A connection and the schema that reads through it. The schema refers to the database, which therefore lives
+// on the heap.
 struct Opened {
   std::unique_ptr<common::SqliteFile> database;
   std::unique_ptr<Schema> schema;
@@ -96,6 +98,7 @@ class Connections {
   void give_back(const std::string& path, Opened opened) {
     const std::lock_guard guard(lock_);
     idle_.emplace_back(path, std::move(opened));
+    // As many as can be in use at once: each holds a descriptor and SQLite's cache.
     if (idle_.size() > parallel_threads()) idle_.pop_front();
   }
 
@@ -132,8 +135,11 @@ File look_at(const std::string& path) {
     share_work(file.processes);
     file.texts = std::make_unique<SharedTexts>();
   }
+  // SQLite's header says how many pages the file has.
   if (opened->database->is_cut())
     file.losses.push_back({"cut_file", 1, "the file is shorter than it says; read as far as it goes"});
+  // A writer that was killed leaves its last rows in the journal. The file is opened as immutable, so SQLite
+  // does not replay it.
   std::error_code ignored;
   if (const auto bytes = std::filesystem::file_size(path + "-wal", ignored);
       !ignored && bytes > 0 && bytes != UINTMAX_MAX)
@@ -145,6 +151,8 @@ File look_at(const std::string& path) {
 
 class Source : public model::TraceSource {
  public:
+  // A first pass over all files: devices and clocks need every process of the run. Rows of work are read at
+  // load.
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
     std::vector<File> files(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { files[i] = look_at(paths[i]); });
@@ -165,6 +173,8 @@ class Source : public model::TraceSource {
     LOCKSTEP_CHECK(i < placed_.size());
     const Placed& placed = placed_[i];
     LOCKSTEP_ASSIGN(Opened opened, connections_.take(placed.file));
+    // A forged file may ask for far more work than its size suggests, and that for each process. A share for
+    // each bounds the sum.
     opened.database->allow(placed.process->share);
     make_trace(placed, opened.schema->read(*placed.process, *placed.texts, trace.strings), trace);
     if (placed.shares_file) connections_.give_back(placed.file, std::move(opened));
@@ -203,6 +213,7 @@ class Source : public model::TraceSource {
     for (Placed& placed : placed_) {
       common::Facts facts;
       if (!placed.process->machine.empty()) facts["machine"] = {placed.process->machine};
+      // Two machines may bear one name, as containers do: machine ids tell them apart.
       if (!placed.process->host.empty()) placed.host = hosts_.place(placed.process->host, facts).number;
     }
     number_devices();
@@ -248,6 +259,7 @@ class Source : public model::TraceSource {
       if (placed.process->host.empty()) {
         unnamed.push_back(&placed);
       } else {
+        // Times count from the boot of the host, and there is no wall clock in the file to tie hosts by.
         placed.clock = "boot clock of " + placed.process->host;
         if (hosts_.kept_apart() > 0) placed.clock += ", host " + std::to_string(placed.host + 1);
       }
@@ -262,6 +274,8 @@ class Source : public model::TraceSource {
       const Process& process = *unnamed[i]->process;
       const bool continues =
           i > 0 && process.node == unnamed[i - 1]->process->node && process.first_ns < until;
+      // Processes of one host mostly overlap in time; those of another host would have to have booted by
+      // chance at such a time.
       if (!continues) {
         ++clock;
         until = 0;

@@ -38,6 +38,7 @@ struct Process {
   double share = 1;           // of the work that reading the file may take
 };
 
+// A kernel or a copy; times as those of a process.
 struct Work {
   int64_t start_ns = 0, end_ns = 0;
   int64_t gpu = -1;  // Process::Gpu::number
@@ -45,11 +46,13 @@ struct Work {
   model::StringId name = 0;
   model::KernelKind kind = model::KernelKind::kCompute;
 };
+// A named instant of the program.
 struct Marker {
   int64_t time_ns = 0;
   model::StringId name = 0;
 };
 
+// All of one process, in the order of the file.
 struct Contents {
   std::vector<Work> work;
   std::vector<Marker> markers;
@@ -59,6 +62,7 @@ struct Contents {
   std::string damage;     // why reading ended early; empty: it did not
 };
 
+// Reads one design of file. One thread at a time; what it is given outlives it.
 class Schema {
  public:
   virtual ~Schema() = default;
@@ -69,6 +73,7 @@ class Schema {
     std::string text;
   };
   virtual Result<std::vector<Process>> processes(std::vector<Loss>& losses) = 0;
+  // Never fails: what cannot be read ends the reading and is told in Contents::damage.
   virtual Contents read(const Process& process, SharedTexts& texts, model::StringPool& strings) = 0;
 };
 

@@ -24,6 +24,7 @@ class Sdk : public Schema {
     std::vector<Process> processes;
     for (const std::string& suffix : suffixes_) {
       const size_t before = processes.size();
+      // A session that is damaged loses what lies behind the damage; the others are whole.
       auto found = find(suffix, processes);
       if (!found) losses.push_back({"cut_file", 1, found.error().message()});
       std::unordered_map<int64_t, Process*> by_id;
@@ -31,6 +32,7 @@ class Sdk : public Schema {
         processes[i].shares_texts = processes.size() - before > 1;
         by_id[processes[i].process_id] = &processes[i];
       }
+      // Only begin, end and number of rows: what planning the run needs of each process.
       for (const std::string_view table : {kDispatches, kCopies}) {
         auto looked = look_at(suffix, table, by_id);
         if (!looked) losses.push_back({"cut_file", 1, looked.error().message()});
@@ -98,6 +100,7 @@ class Sdk : public Schema {
     if (!has("rocpd_info_agent", suffix,
              {"id", "pid", "type", "absolute_index", "logical_index", "product_name"}))
       return {};
+    // The column may be missing, or hold 0 for none.
     const std::string uuid = has("rocpd_info_agent", suffix, {"uuid"}) ? "nullif(uuid, 0)" : "NULL";
     LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT id, pid, absolute_index, logical_index, product_name, " + uuid +
@@ -185,6 +188,7 @@ class Sdk : public Schema {
       if (!more) return {};
       const size_t before = out.work.size();
       add(query, names[query.integer(4)], model::KernelKind::kCopy, out);
+      // A copy to the host has a CPU as its target, and would be on no GPU.
       if (out.work.size() > before && !is_gpu(query.integer(0)) && is_gpu(query.integer(5)))
         out.work.back().gpu = query.integer(5);
     }
@@ -214,6 +218,7 @@ class Sdk : public Schema {
 
 std::unique_ptr<Schema> sdk_schema(common::SqliteFile& database) {
   std::vector<std::string> suffixes;
+  // A table without these columns is of a schema that is not known here.
   for (const std::string& name : database.tables()) {
     if (!name.starts_with(kDispatches)) continue;
     if (database.has(name, {"pid", "agent_id", "kernel_id", "queue_id", "start", "end"}))

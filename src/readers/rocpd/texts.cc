@@ -3,6 +3,7 @@
 
 namespace lockstep::readers::rocpd {
 
+// Damage ends the reading and keeps what came before: a kernel without a name still has its times.
 Texts read_texts(const common::SqliteFile& database, const std::string& sql) {
   Texts out;
   auto query = database.query(sql);
@@ -18,12 +19,14 @@ Texts read_texts(const common::SqliteFile& database, const std::string& sql) {
 }
 
 std::shared_ptr<const Texts> SharedTexts::get(const std::string& table, const std::function<Texts()>& read) {
+  // Held while the table is read: who asks meanwhile mostly wants the same, and would only read it again.
   const std::lock_guard guard(lock_);
   std::shared_ptr<const Texts>& texts = tables_[table];
   if (!texts) texts = std::make_shared<const Texts>(read());
   return texts;
 }
 
+// Texts enter the trace's pool when a row names them: a process uses a few of a file's millions.
 Names::Names(std::shared_ptr<const Texts> texts, model::StringPool& strings)
     : texts_(std::move(texts)), strings_(strings), taken_(texts_ ? texts_->pool.size() : 0) {}
 

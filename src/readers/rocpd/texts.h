@@ -43,6 +43,7 @@ class SharedTexts {
 class Names {
  public:
   Names(std::shared_ptr<const Texts> texts, model::StringPool& strings);
+  // The first enters the text into the trace's pool, the second does not.
   model::StringId operator[](int64_t id);  // 0: none
   std::string_view text(int64_t id) const;
 

@@ -45,6 +45,7 @@ class TraceMaker {
 
   void make(Contents&& contents) {
     add_process();
+    // By begin, as operations are numbered in that order. A file has rows as they ended, or in any order.
     std::sort(contents.work.begin(), contents.work.end(), [](const Work& a, const Work& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
     });
@@ -71,6 +72,7 @@ class TraceMaker {
     row.rank = row.local_rank = row.world = row.node_rank = -1;
     row.device = row.gpu = -1;
     if (!process_.gpus.empty()) {
+      // The first GPU stands for a process with several.
       row.device = process_.gpus.front().device;
       row.gpu = in_.gpus.front();
       row.gpu_model = trace_.strings.intern(process_.gpus.front().model);
@@ -80,6 +82,8 @@ class TraceMaker {
     trace_.processes.append(row);
   }
 
+  // Remembered, as this is asked for each row. A number that the file does not list is one behind the last
+  // GPU.
   size_t gpu_of(int64_t number) {
     const auto known = gpu_rows_.find(number);
     if (known != gpu_rows_.end()) return known->second;
@@ -99,6 +103,7 @@ class TraceMaker {
     kernel.stream = work.queue;
     kernel.start_ns = work.start_ns;
     kernel.end_ns = work.end_ns;
+    // A copy stays one, whatever its name: only kernels communicate.
     if (work.kind == model::KernelKind::kCompute) {
       const KernelWork does = work_of(work.name);
       if (does != KernelWork::kNone) {
@@ -109,6 +114,7 @@ class TraceMaker {
     trace_.kernels.append(kernel);
   }
 
+  // A few names for millions of rows, so each name is judged once.
   KernelWork work_of(model::StringId name) {
     const auto [at, is_new] = work_of_name_.try_emplace(name);
     if (is_new) at->second = model::work_of_kernel(trace_.strings[name]);
@@ -123,6 +129,7 @@ class TraceMaker {
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
     comm.name = trace_.strings.intern(number >= 0 ? "kernels of GPU " + std::to_string(number)
                                                   : std::string("kernels of an unknown GPU"));
+    // Its comm_id stays 0: job/match compares nothing of a communicator without one.
     comm.rank = comm.ranks = comm.nodes = comm.api_version = -1;
     comm.device = gpu < process_.gpus.size() ? process_.gpus[gpu].device : -1;
     comm.gpu = number;
@@ -139,6 +146,7 @@ class TraceMaker {
     op.seq = model::kNoSeq;
     op.peer = -1;
     op.stream = work.queue;
+    // Nothing of the host is in the file, so an operation has the GPU's times and no call.
     op.thread = op.task = op.call = op.group = kNoRow;
     op.gpu_start_ns = work.start_ns;
     op.gpu_end_ns = work.end_ns;

@@ -8,6 +8,7 @@
 
 namespace lockstep::readers::rocpd {
 
+// A process and its place in the run. Pointers into the source, which outlives it.
 struct Placed {
   const Process* process = nullptr;
   std::string file;

@@ -43,6 +43,7 @@ void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunk
   format::ChunkHeader header{};
   if (!rejoin(file, header)) return;
   std::vector<uint32_t> ahead;  // indexes of the chunks behind this one
+  // Ends even in a cycle of links, as each chunk has to have the number behind that of the one before.
   for (uint32_t index = index_; next_of(file, index, header);) ahead.push_back(index);
   if (ahead.size() < most_chunks) return;
   // A reader that cannot keep up shows the newest and says how much it left out.
@@ -51,6 +52,7 @@ void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunk
   begin(ahead[missed], chunk_no_ + static_cast<uint32_t>(missed) + 1);
 }
 
+// 16 bytes tell whether the 32 KiB are worth reading.
 bool ChunkFollower::has_entry(const ProcessBytes& file) const {
   std::array<std::byte, format::kUnitBytes> unit{};
   return unit_ < format::kLastUnit &&

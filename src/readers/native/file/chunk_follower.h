@@ -46,6 +46,8 @@ class ChunkFollower {
   uint64_t chunks_missed() const { return chunks_missed_; }
 
  private:
+  // From where it stands. Only what lies behind `unit_` is read, so a chunk that fills slowly costs each
+  // entry once. True: stopped by `most_chunks`, so more may follow.
   template <class Head, class Visit>
   bool read_on(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     std::unique_ptr<ChunkBuffer> buffer;
@@ -66,15 +68,18 @@ class ChunkFollower {
     return true;
   }
 
+  // False also if the chunk at `index` belongs to another list: a link may be damaged, a place used again.
   bool read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const;
   // To where the list stands now, if ring retention has overtaken it; its chunk's header. False: lost.
   bool rejoin(const ProcessBytes& file, format::ChunkHeader& header);
   // The list's chunk behind this one; false if there is none yet.
   bool next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const;
   void skip_to_newest(const ProcessBytes& file, uint32_t most_chunks);
+  // Whether an entry is published where it stands, by a read of 16 bytes.
   bool has_entry(const ProcessBytes& file) const;
   // Moves to the next chunk once this one is full; false if there is none.
   bool go_on(const ProcessBytes& file);
+  // Stands at the first entry of another chunk from now on.
   void begin(uint32_t index, uint32_t chunk_no);
 
   uint32_t index_, chunk_no_;

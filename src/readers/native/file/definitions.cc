@@ -89,6 +89,7 @@ class CommReader {
   }
 
   void add(const format::CommDef& def) {
+    // The row is kept even if its number is of no use: the process did join the communicator.
     uint32_t row =
         trace_.comms.append({.process = process_,
                              .index_in_process = static_cast<uint32_t>(trace_.comms.size()),
@@ -115,6 +116,7 @@ class CommReader {
     rows_.rows_[def.head.id] = row;
   }
 
+  // Plugin interfaces before v4 tell a communicator's hash and name in its first event.
   void identify(const format::CommIdentityDef& def) {
     uint32_t row = find(def.head.id);
     if (row == model::kNoRow) return;
@@ -159,6 +161,8 @@ class CommReader {
   }
 
   void add_note(const format::NoteDef& def, uint64_t ticks) {
+    // Of notes that may come again, the GPU's model keeps the first, NCCL's library the last, and missed
+    // events the largest number.
     const std::string key = field_text(def.key), value = field_text(def.value);
     model::StringId& model = trace_.processes.gpu_model[process_];
     if (model == 0 && key == format::kNoteGpuModel) model = trace_.strings.intern(value);
@@ -255,6 +259,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
                                     ReadLosses& losses) {
   LogDefinitions found;
   model::StringPool& strings = trace.strings;
+  // A name takes at least sizeof(NameDef), so the log's chunks bound how many numbers there can be.
   const size_t most_names =
       view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::NameDef));
   for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
@@ -345,6 +350,7 @@ bool LogDefinitions::add_range_name(const Definition& definition, size_t most_na
   return true;
 }
 
+// Rows are shared over logs: two logs that define one shape name one row.
 uint32_t LogDefinitions::add_shape_row(uint16_t number, model::Trace& trace, bool known) {
   if (!known) return trace.intern_shape({});
   Shape& shape = shapes_[number];

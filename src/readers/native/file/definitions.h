@@ -25,6 +25,7 @@ namespace lockstep::readers::native {
 using Definition = format::Walk<format::DefHead>;
 
 // Calls `visit(const Definition&)` for each entry of one list, in order of writing.
+// Entries that contradict their seal are left out and counted.
 template <class Visit>
 void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t log, ReadLosses& losses,
                          Visit&& visit) {
@@ -91,6 +92,7 @@ class LogDefinitions {
   }
   // The text kept in a shape's `func`: the name of a mark.
   model::StringId name(uint16_t number) const;
+  // What records of kernels name. `communicates`: by its name it is a kernel of NCCL's or RCCL's.
   struct KernelName {
     model::StringId name = 0;
     bool communicates = false;
@@ -117,15 +119,18 @@ class LogDefinitions {
     uint64_t since_ticks;
   };
   const std::vector<Owner>& owners() const { return owners_; }  // by position
+  // What capture itself counted as lost in this log, by format::Loss.
   const std::array<uint64_t, format::kLossKinds>& losses() const { return losses_; }
 
  private:
+  // As defined, and its row once a record has named it: a shape that nothing uses takes no row.
   struct Shape {
     model::Shape value;
     uint32_t row = model::kNoRow;
     bool defined = false;
   };
   uint32_t add_shape_row(uint16_t number, model::Trace& trace, bool known);
+  // False: the number cannot be. `most_names`: as many as the log's chunks can hold.
   bool add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace);
   bool add_range_name(const Definition& definition, size_t most_names, model::Trace& trace);
 

@@ -12,6 +12,7 @@ namespace {
 
 using Process = DeviceNumbers::Process;
 
+// A UUID is unique in the world, a PCI address on its host alone.
 std::string physical_key(const std::string& boot, const DeviceIdentity& device) {
   if (!device.uuid.empty()) return "uuid " + std::string(device.uuid);
   return "pci " + boot + ' ' + std::string(device.pci);
@@ -24,6 +25,7 @@ std::string main_key(const Process& process) {
   return "process " + process.process;
 }
 
+// A communicator that knows no ordinal is taken to be on the main device.
 bool is_main(const Process& process, const DeviceIdentity& device) {
   return !device.physical() && (device.ordinal < 0 || device.ordinal == process.main.ordinal);
 }

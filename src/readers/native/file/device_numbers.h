@@ -11,6 +11,7 @@
 
 namespace lockstep::readers::native {
 
+// What one communicator or agent tells of its device. Views of texts that outlive it.
 struct DeviceIdentity {
   int32_t ordinal = -1;  // inside the process
   std::string_view pci, uuid;
@@ -30,10 +31,12 @@ class DeviceNumbers {
     int32_t local_rank = -1, node_rank = -1;
     DeviceIdentity main;
   };
+  // The process's main device; if the process does not communicate, it is numbered behind those of all hosts.
   void add_process(const Process& process, bool communicates);
   void add_device(const Process& process, const DeviceIdentity& device);
   void finish() { plan_.finish(); }
 
+  // Run-wide numbers (`gpuId`); of a device that was not added, one behind all others.
   int32_t of_process(const Process& process);
   int32_t of_comm(const Process& process, const DeviceIdentity& device);
 

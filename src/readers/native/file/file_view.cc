@@ -102,6 +102,7 @@ void FileView::scan(ReadLosses& losses) {
       add_chunk(index, header, losses);
     }
   }
+  // With no chunk at all, `there - 1` wraps to an index that is not below chunks_claimed.
   const uint32_t there = std::min(header_.chunks_claimed, end);
   if (is_used(there - 1) && seen < there) {
     bad_ += there - seen;
@@ -139,6 +140,7 @@ bool FileView::has_seal(const ChunkHeader& header) const {
          (header.seal.chunk_no == header.chunk_no && header.seal.header == format::seal_of_header(header));
 }
 
+// In a stream a chunk has one content for life, so any other number or sum is damage.
 bool FileView::contradicts_seal(const ChunkHeader& header) const {
   return format::has_seal(header.purpose) && has_seal(header) &&
          (header.seal.chunk_no != header.chunk_no || header.seal.header != format::seal_of_header(header));
@@ -161,6 +163,8 @@ void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& 
                [&] { return "chunks that were being set up, first " + where(chunk, 0); });
     return;
   }
+  // Whatever passes here is used as an index or a key: a log is at most kMaxLogs, and meta chunks alone have
+  // log 0.
   bool meta = header.purpose == format::Purpose::kMeta;
   bool known = header.purpose >= format::Purpose::kMeta && header.purpose <= format::Purpose::kHistogram;
   if (header.magic != format::kChunkMagic || !known || contradicts_seal(header) ||
@@ -172,6 +176,7 @@ void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& 
   chunks_.push_back(chunk);
 }
 
+// The chunks are sorted by purpose, log and number, so each list is one piece of them.
 std::span<const Chunk> FileView::chunks(format::Purpose purpose, uint16_t log) const {
   auto key = [](const Chunk& c) { return std::make_pair(c.purpose, c.log); };
   auto low = std::lower_bound(chunks_.begin(), chunks_.end(), std::make_pair(purpose, log),
@@ -202,6 +207,8 @@ void read_chunk(const ProcessBytes& file, uint32_t index, format::Purpose purpos
     std::memset(to.bytes.data() + to.valid, 0, format::kChunkBytes - to.valid);
     return is_live;
   };
+  // Live bytes are copied twice: in one copy nobody knows whether a tag was read before or after the fields
+  // that it publishes. Statistics have no tags.
   if (!read(buffer) || !format::has_seal(purpose)) return;
   auto again = std::make_unique<ChunkBuffer>();
   read(*again);

@@ -33,6 +33,7 @@ struct Chunk {
   format::Purpose purpose;
 };
 
+// A copy of one chunk. 32 KiB: on the heap, and used again for the next chunk.
 struct ChunkBuffer {
   alignas(64) std::array<std::byte, format::kChunkBytes> bytes;  // zero behind `valid`
   uint32_t valid = 0;

@@ -23,6 +23,7 @@ using format::Def;
 
 namespace {
 
+// Numbers of agents come from the file, and a list is made as long as the largest.
 constexpr uint32_t kMostAgents = 1024;
 
 constexpr std::array<std::string_view, format::kMostHsaCounters> kCounters = [] {
@@ -61,6 +62,7 @@ int64_t later(int64_t ns, double by_ns) {
 }  // namespace
 
 void AgentClock::add(uint64_t ticks, int64_t host_ns, double width_ns) {
+  // 0 stands for "not read", on either clock.
   if (host_ns > 0 && ticks != 0) points_.push_back({ticks, host_ns, width_ns});
 }
 
@@ -77,6 +79,7 @@ void AgentClock::finish(uint64_t tick_hz) {
     ns_per_tick_ = static_cast<double>(points_.back().ns - points_.front().ns) /
                    difference(points_.back().ticks, points_.front().ticks);
   for (const Point& point : points_) error_ns_ = std::max(error_ns_, point.width_ns / 2);
+  // The first and the last point have no such line; of two points the width alone is stated.
   double off_line = 0;
   for (size_t i = 1; i + 1 < points_.size(); ++i) {
     const Point &early = points_[i - 1], &late = points_[i + 1];
@@ -114,6 +117,7 @@ class GpuAgents::Reader {
 
   GpuAgents read() {
     for_each_definition(view_, format::Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
+    // The worst of all agents is stated, as one number per process is kept; -1: no agent has a clock.
     double error_ns = -1;
     for (Agent& agent : found_.agents_) {
       agent.clock.finish(agent.tick_hz);
@@ -154,6 +158,7 @@ class GpuAgents::Reader {
     const int64_t now_ns = clock_.to_ns(def.head.ticks);
     agent->clock.add(def.ticks, later(now_ns, difference(def.system, def.system_now) * ns_per_unit),
                      static_cast<double>(def.width_ns));
+    // One pair places HSA's system clock beside the host's; the newest is kept.
     found_.ns_per_system_ = ns_per_unit;
     found_.system_at_ = def.system_now;
     found_.system_at_ns_ = now_ns;
@@ -188,6 +193,8 @@ class GpuAgents::Reader {
                            model::work_of_kernel(name) != model::KernelWork::kNone, true};
   }
 
+  // The model has no table for counters of one vendor: they travel as the text of a mark
+  // (model/hsa_counters.h).
   void add_counters(double error_ns) {
     if (!has_counters_) return;
     std::string text(model::kHsaCountersMark);

@@ -43,14 +43,17 @@ class AgentClock {
   double ns_per_tick_ = 0, error_ns_ = 0;
 };
 
+// Empty for files of other libraries. Read once, then any number of threads may ask.
 class GpuAgents {
  public:
+  // A GPU as HSA lists it, by its number in the process. `tick_hz` 0 and `place` -1: not told.
   struct Agent {
     std::string pci, uuid;
     uint64_t tick_hz = 0;
     int32_t place = -1;
     AgentClock clock;
   };
+  // A kernel by its number; `defined` false: its name is not in the file.
   struct Symbol {
     model::StringId name = 0;
     bool communicates = false, defined = false;

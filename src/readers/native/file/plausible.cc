@@ -17,6 +17,7 @@ using format::FileHeader;
 constexpr double kSecondNs = 1e9;
 // A heartbeat comes once a second, unless the keeper thread starves; it may never have run.
 constexpr double kSlackNs = 60 * kSecondNs, kSlackWithoutKeeperNs = 86'400 * kSecondNs;
+// Within the first beats nobody can tell a keeper that starves from one that never ran.
 constexpr double kFirstBeatsNs = 2 * kSecondNs;
 constexpr double kFastestHz = 1e10;  // where the rate is not known
 
@@ -78,6 +79,7 @@ Plausible::Plausible(const FileView& view) {
 bool Plausible::operator()(const format::RecordHead& head) const {
   const auto kind = static_cast<uint8_t>(head.kind);
   if (format::record_bytes(kind) == 0) return false;
+  // Such a record is believed by its kind alone: there is nothing else to hold it against.
   if (!has_time(head.kind)) return true;
   if (!is_time(head.start)) return false;
   const bool has_stop = format::is_event(kind) && head.stop_after != format::kSaturated;

@@ -9,10 +9,12 @@
 
 namespace lockstep::readers::native {
 
+// Made from the file's header alone. Not changed afterwards; any number of threads may ask.
 class Plausible {
  public:
   explicit Plausible(const FileView& view);
 
+  // Says nothing of a record's other fields: those are checked where they are used.
   bool operator()(const format::RecordHead& head) const;
   // Records that only name others have none.
   static bool has_time(format::Kind kind) {

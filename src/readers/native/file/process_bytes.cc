@@ -56,6 +56,8 @@ Result<ProcessBytes> ProcessBytes::open(const std::string& path) {
 // Only the file's owner can have made it, and only for this file.
 std::optional<InputFile> ProcessBytes::open_segment(const InputFile& file, const FileHeader& header,
                                                     SegmentHeader& own) {
+  // The name comes from the file: one with a slash could lead anywhere, so only names of Lockstep's form are
+  // opened.
   const size_t length = strnlen(header.segment, sizeof header.segment);
   if (length == 0 || length == sizeof header.segment || !segment::is_segment_name(header.segment) ||
       header.state == static_cast<uint32_t>(format::FileState::kClosed))
@@ -70,6 +72,7 @@ std::optional<InputFile> ProcessBytes::open_segment(const InputFile& file, const
 }
 
 void ProcessBytes::read_table() {
+  // `own_.places` was bounded when the segment was opened.
   std::vector<uint32_t> table(own_.places);
   const size_t got = segment_->read_at(format::kSegmentHeaderBytes, std::as_writable_bytes(std::span(table)));
   table.resize(got / sizeof(uint32_t));
@@ -117,6 +120,8 @@ size_t ProcessBytes::read_at(uint64_t offset, std::span<std::byte> out, bool* is
   out = out.first(std::min<uint64_t>(out.size(), format::kChunkBytes - within));
   const Place* place = number < UINT32_MAX ? find(static_cast<uint32_t>(number)) : nullptr;
   if (place == nullptr) return file_.read_at(offset, out);
+  // The bytes first, then the table's entry: an entry that is the same afterwards proves that the place was
+  // not given away in between.
   const uint64_t base = format::segment_file_offset(own_.places);
   const size_t got = segment_->read_at(base + format::chunk_offset(place->place) + within, out);
   uint32_t entry = 0;

@@ -21,6 +21,7 @@ namespace lockstep::readers::native {
 
 class ProcessBytes {
  public:
+  // The errors of InputFile::open. A segment that is gone, or not this file's, is none: then the file is all.
   static Result<ProcessBytes> open(const std::string& path);
 
   // As InputFile, but a read ends at the end of the header or chunk that it begins in. `is_live`: these bytes
@@ -38,6 +39,7 @@ class ProcessBytes {
     std::memcpy(static_cast<void*>(&record), &head, sizeof head);
     return record;
   }
+  // As InputFile, with the segment's chunks: whoever scans skips what is a hole in both.
   uint64_t next_data(uint64_t offset) const;
   bool has_segment() const { return segment_.has_value(); }
   uint64_t size() const { return size_; }  // when it was opened
@@ -46,12 +48,14 @@ class ProcessBytes {
   const std::string& path() const { return file_.path(); }
 
  private:
+  // The chunk with this number in the file lies in this place of the segment.
   struct Place {
     uint32_t number, place;
   };
   explicit ProcessBytes(InputFile file) : file_(std::move(file)), size_(file_.size()) {}
   static std::optional<InputFile> open_segment(const InputFile& file, const format::FileHeader& header,
                                                format::SegmentHeader& own);
+  // Which chunks the segment has, as of now. Later ones are not seen.
   void read_table();
   const Place* find(uint32_t number) const;
   size_t read_header(uint64_t offset, std::span<std::byte> out) const;

@@ -11,6 +11,7 @@
 
 namespace lockstep::readers::native {
 
+// One thread. Kinds are few, so a list that is searched is enough.
 class ReadLosses {
  public:
   struct Row {
@@ -32,12 +33,14 @@ class ReadLosses {
     rows_.push_back({kind, count, detail()});
   }
   const std::vector<Row>& rows() const { return rows_; }
+  // 0 of a kind that nothing was counted of.
   uint64_t count(std::string_view kind) const {
     for (const Row& row : rows_) {
       if (row.kind == kind) return row.count;
     }
     return 0;
   }
+  // As losses of stage `read` of the process; empty afterwards.
   void move_into(model::Trace& trace, uint32_t process) {
     for (const Row& row : rows_) trace.lose(process, "read", row.kind, row.count, row.detail);
     rows_.clear();

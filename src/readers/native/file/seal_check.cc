@@ -31,6 +31,7 @@ class Checker {
       if (view_.sealed_at_close()) fail();
       return check_;
     }
+    // A seal of an impossible size is itself damaged, and proves nothing of the entries.
     if (seal.units < format::kChunkHeaderUnits || seal.units > format::kLastUnit) {
       fail();
       return check_;
@@ -59,6 +60,7 @@ class Checker {
   }
 
   // Sums up the entries that begin before `end`; where the walk stops.
+  // Sizes come from the entries, which may be damaged: the walk stops where one cannot be.
   uint32_t walk(uint32_t unit, uint32_t end, format::SealSums& sums) const {
     while (unit < end) {
       const uint32_t units = format::entry_units(bytes_, header_.purpose, unit);
@@ -106,12 +108,15 @@ class Checker {
     const uint32_t behind = (block + 1) * format::kSealBlockUnits, end = std::min(behind, check_.covered);
     format::SealSums sums(header_.purpose);
     const uint32_t at = walk(first, end, sums);
+    // The walk has to reach the block's end; an entry may cross it, and is of the block that it begins in.
+    // Sixteen bits of checksum alone would fit one time in 65,536 by chance.
     const bool is_there = behind < check_.covered ? at >= behind : at == check_.covered;
     return is_there && sums.block(block) == header_.seal.blocks[block] ? at : 0;
   }
 
   uint64_t latest_late() const {
     uint64_t latest = 0;
+    // Definitions have no late fields, so none of theirs can be wrong.
     if (header_.purpose != Purpose::kRecords) return UINT64_MAX;
     for (uint32_t unit = format::kChunkHeaderUnits; unit < check_.covered;) {
       latest = std::max(latest, format::latest_late_ticks(bytes_ + size_t{unit} * format::kUnitBytes));

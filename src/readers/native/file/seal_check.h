@@ -8,6 +8,7 @@
 
 namespace lockstep::readers::native {
 
+// What a seal says of a chunk as it was read.
 struct SealCheck {
   enum class State : uint8_t {
     kNone,  // no seal: nothing is proven

@@ -26,6 +26,7 @@ double rate(const ClockAnchor& a, const ClockAnchor& b) {  // ns per tick
   return static_cast<double>(b.monotonic_ns - a.monotonic_ns) / static_cast<double>(b.ticks - a.ticks);
 }
 
+// From 100 kHz to 1 THz: outside, the fixed point of TickClock would overflow or lose its digits.
 bool plausible(double ns_per_tick) { return ns_per_tick > 1e-3 && ns_per_tick < 1e4; }
 
 // Anchors in time order without those that contradict the ones before; `known` is the expected ns per tick or
@@ -63,6 +64,7 @@ BootClock make_boot_clock(std::span<const FileHeader* const> headers) {
     const ClockAnchor& anchor = header->first_anchor;
     if (!usable(anchor)) continue;
     if (earliest == nullptr || anchor.monotonic_ns < earliest->monotonic_ns) earliest = &anchor;
+    // CLOCK_MONOTONIC's ticks are ns by definition and tell nothing of a counter.
     if (header->host_clock == HostClock::kMonotonic) continue;
     if (boot.tick_hz <= 0 && header->tick_hz != 0) boot.tick_hz = static_cast<double>(header->tick_hz);
     if (first_tsc == nullptr || anchor.ticks < first_tsc->ticks) first_tsc = &anchor;
@@ -110,6 +112,7 @@ TickClock TickClock::make(const FileHeader& header, std::span<const ClockAnchor>
 
   TickClock clock;
   clock.realtime_offset_ns_ = boot.realtime_offset_ns;
+  // One anchor makes one piece by the known rate; n make n - 1, and the outer ones reach to the ends of time.
   size_t pieces = std::max<size_t>(kept.size(), 2) - 1;
   for (size_t i = 0; i < pieces; ++i) {
     double ns_per_tick = i + 1 < kept.size() ? rate(kept[i], kept[i + 1]) : known;

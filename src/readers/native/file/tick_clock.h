@@ -30,7 +30,8 @@ class TickClock {
   static TickClock make(const format::FileHeader& header, std::span<const format::ClockAnchor> anchors,
                         const BootClock& boot, const std::string& path, ReadLosses& losses);
 
-  // Never 0, which means "did not happen" in the model.
+  // RunNs of any ticks, also of damaged ones: 128 bits hold the product, and the result is clamped. Never 0,
+  // which means "did not happen" in the model.
   int64_t to_ns(uint64_t ticks) {
     const Piece* piece = &pieces_[last_];
     if (ticks < piece->from || ticks >= piece->until) [[unlikely]]
@@ -44,7 +45,9 @@ class TickClock {
   }
 
  private:
+  // 48 bits behind the point: a rate is off by at most 2^-49 ns a tick.
   static constexpr int kShift = 48;
+  // The ticks [from, until), and the line that holds there.
   struct Piece {
     uint64_t from, until;  // ticks
     uint64_t base_ticks;

@@ -17,6 +17,7 @@ using format::Def;
 using format::Kind;
 using format::Purpose;
 
+// Bounds on what a file can make a monitor keep or read in one refresh; a hostile file may hold anything.
 constexpr size_t kMostOpen = 1024, kMostRecent = 64;
 constexpr uint64_t kCommsOfChunk = format::kChunkBytes / sizeof(format::CommDef);  // numbered from 0
 constexpr size_t kMostKernelNames = 4096, kMostThreadsOfLog = 1024;
@@ -57,6 +58,7 @@ Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth 
 
 Result<void> LiveTail::refresh() {
   process_.arrivals.clear();
+  // A closed file stays as it is, but kernels of another file may still wait for its operations.
   if (finished_) {
     take_joined();
     return {};
@@ -297,6 +299,7 @@ void LiveTail::read_newest(const ProcessBytes& file, Log& log) {
   missed = records.chunks_missed() - missed;
   if (missed == 0) return;
   read = std::max<uint64_t>(records.chunks_read() - read, 1);
+  // What was passed over is taken to be like what was read.
   double scale = 1 + static_cast<double>(missed) / static_cast<double>(read);
   auto& counted = log.counted;
   for (double* amount : {&counted.calls, &counted.tasks, &counted.call_bytes, &counted.task_bytes})

@@ -77,6 +77,7 @@ struct LiveProcess {
 
 class LiveTail {
  public:
+  // Of one log in one refresh at Depth::kNow; and arrivals that are kept of one refresh.
   static constexpr uint32_t kMostChunks = 8;
   static constexpr size_t kMostArrivals = 8192;
   enum class Depth { kNow, kAll };
@@ -95,10 +96,13 @@ class LiveTail {
   int64_t from_monotonic(uint64_t ns) const { return clock_->from_monotonic(ns); }
 
  private:
+  // What an operation is, by the number that records of the log name it by. Bytes are elements times
+  // `element_bytes`.
   struct Shape {
     std::string func;
     uint32_t element_bytes = 1;
   };
+  // One thread's log, as far as it was read.
   struct Log {
     std::optional<ChunkFollower> records, definitions;
     std::map<uint32_t, Shape> shapes;
@@ -115,12 +119,14 @@ class LiveTail {
     uint64_t losses_offset = 0;       // in the file, of its loss counters; 0 not found yet
     format::Counted<double> counted;  // read in this refresh
   };
+  // An event that had not ended when it was read; it is looked at again where its record lies.
   struct Open {
     uint64_t offset;  // of its record in the file
     uint64_t start;   // ticks
     LiveOp op;
     format::Kind kind;
   };
+  // An end that another thread's log tells.
   struct Stop {
     uint64_t handle;
     uint64_t ticks;
@@ -139,6 +145,7 @@ class LiveTail {
       : path_(std::move(path)), join_(std::move(join)) {
     if (depth == Depth::kAll) tally_.emplace();
   }
+  // The file is open during a refresh alone; `file_` points to the same.
   void find_chunks(const ProcessBytes& file);
   std::vector<uint32_t> take_candidates();
   void add_chunk(uint32_t index, const format::ChunkHeader& header);
@@ -153,12 +160,15 @@ class LiveTail {
   void visit(const Entry& entry, Log& log);
   template <class Record>
   void add_call(const Entry& entry, Log& log);
+  // A task: NCCL's, or a declared operation's. `number`: none if its kind is not numbered.
   template <class Record>
   void add_task(const Entry& entry, const Record& record, std::optional<uint64_t> number, Log& log);
+  // GPU or network work of an operation; `what`: its name while its operation is not known.
   template <class Record>
   void add_part(const Entry& entry, std::string_view what);
   LiveOp note_op(Log& log, const format::RecordHead& head, uint32_t comm, uint16_t shape,
                  std::optional<uint64_t> number);
+  // As the tally wants it; its `func` is a view into `op`.
   LiveTally::Operation counted(const LiveOp& op, double bytes, bool declared);
   void add_api_op(const Entry& entry, Log& log);
   void add_kernel(const Entry& entry, Log& log);
@@ -171,9 +181,12 @@ class LiveTail {
   // What ended, as its record tells, or as another thread told at `stopped`.
   void count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped);
   void count_channel(const format::KernelChRecord& record);
+  // Keeps an event that has not ended. Beyond a bound new ones are left out, as the oldest tell best why a
+  // rank is stuck.
   void hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op);
   void close_ended(const ProcessBytes& file);
   void count_dropped(const ProcessBytes& file);
+  // Whether definitions may be read a second time for a record that names an unknown number.
   bool look_again() { return second_looks_ > 0 && second_looks_-- > 0; }
   // Null for what no definition tells.
   LiveComm* known_comm(uint32_t number);

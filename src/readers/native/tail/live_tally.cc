@@ -23,6 +23,7 @@ std::map<LiveTally::Key, LiveCounts>::iterator LiveTally::at(uint32_t comm, std:
   Key key(comm, func);
   auto known = counts_.find(key);
   if (known != counts_.end()) return known;
+  // Names come from the program: a monitor must not grow with them.
   if (counts_.size() >= kMostFunctions) {
     ++overflows_;
     key = {format::kNoComm, "other"};
@@ -47,6 +48,7 @@ void LiveTally::task(const Operation& op, uint64_t handle, uint32_t channels) {
   if (channels == 0) return;
   Pending& task = pending(handle);
   task.op = op;
+  // The caller's text is gone by the time the channels end; the key stays.
   task.op.func = entry->first.second;
   task.channels = channels;
   finish_if_whole(handle);
@@ -67,6 +69,7 @@ void LiveTally::finish_if_whole(uint64_t handle) {
   auto known = pending_.find(handle);
   const Pending& task = known->second;
   if (task.channels == 0 || task.ended < task.channels) return;
+  // From the first channel's begin to the last one's end: channels of one operation run side by side.
   gpu_time(task.op, static_cast<int64_t>(task.gpu_stop - task.gpu_start), LiveSource::kChannels);
   pending_.erase(known);  // its place in the order goes when its turn comes
 }

@@ -46,6 +46,7 @@ inline constexpr size_t kLiveSources = 3;
 inline constexpr size_t kLiveSizes = 3;
 constexpr size_t live_size(double bytes) { return bytes < 65536 ? 0 : bytes < 4194304 ? 1 : 2; }
 
+// Of one function on one communicator, since the file began.
 struct LiveCounts {
   format::Counted<uint64_t, double> counted;
   SecondsHistogram call_seconds;  // the host's call, from its begin to its return
@@ -53,6 +54,7 @@ struct LiveCounts {
   std::array<std::array<BandwidthHistogram, kLiveSizes>, kLiveSources> bandwidth;
 };
 
+// One file, one thread. Counters for monitoring, hence sums and histograms, and no single operation.
 class LiveTally {
  public:
   static constexpr size_t kMostFunctions = 512, kMostPending = 1024;
@@ -65,6 +67,7 @@ class LiveTally {
     bool declared = false;  // through lockstep.h
   };
 
+  // What the program asked for, and when its call returned; `ns` below 0 is not counted.
   void call(const Operation& op);
   void call_ended(uint32_t comm, std::string_view func, int64_t ns);
   // What NCCL enqueued. `channels` will report GPU work under `handle`; 0: nothing will.
@@ -73,6 +76,7 @@ class LiveTally {
   void uncount_last();
   // GPU work of one channel of a task; raw ns of the GPU's clock.
   void channel(uint64_t task, uint64_t gpu_start, uint64_t gpu_stop);
+  // How long the GPU worked on an operation, whoever measured it. 0 and less: no time.
   void gpu_time(const Operation& op, int64_t ns, LiveSource source);
   // A communication kernel of which only its name is known: counted under no communicator.
   void kernel(std::string_view func, int64_t ns);
@@ -82,17 +86,20 @@ class LiveTally {
   uint64_t overflows() const { return overflows_; }
 
  private:
+  // A task and the GPU work of it that has ended so far, in raw ns of the GPU's clock.
   struct Pending {
     Operation op;           // its func: a key of counts_
     uint32_t channels = 0;  // 0: the task has not been read yet; its GPU work may come before it
     uint32_t ended = 0;     // of them
     uint64_t gpu_start = UINT64_MAX, gpu_stop = 0;
   };
+  // What call() or task() did last, as it may have to be taken back.
   struct Last {
     LiveCounts* counts = nullptr;
     bool is_task = false;
     double bytes = 0;
   };
+  // May drop the oldest one that waits, to make room.
   Pending& pending(uint64_t handle);
   void finish_if_whole(uint64_t handle);
   std::map<Key, LiveCounts>::iterator at(uint32_t comm, std::string_view func);
