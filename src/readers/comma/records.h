@@ -40,7 +40,7 @@ struct CommMember {
 struct Operation {
   uint32_t comm = 0;  // of FileRecords::comms
   bool is_p2p = false;
-  bool ended = true;             // CoMMA gave it up: it had not ended
+  bool ended = true;             // false: CoMMA gave it up before it ended
   std::string_view func;         // "AllReduce"; static
   std::string_view algo, proto;  // NCCL's spelling; empty unknown; static
   int32_t peer = -1;
