@@ -220,6 +220,7 @@ class Mixer {
     Input input;
     input.source = std::make_unique<ObservedSource>(*std::move(source), std::vector<LossLine>());
     input.kind = input.evidence = "store";
+    // A store keeps the newest operations of a run that it follows, and no more.
     input.is_of_now = true;
     mixed_.runs.push_back(std::move(input));
   }

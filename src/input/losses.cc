@@ -40,6 +40,7 @@ std::vector<FoldedLoss> fold_losses(const RunOverview& run) {
 
 std::string loss_words(const FoldedLoss& loss) {
   const std::string count = loss.count > 1 ? format_count(loss.count) + " x " : "";
+  // The detail is a sentence for people; the kind is a word for programs.
   return count + (loss.detail.empty() ? loss.kind : loss.detail);
 }
 

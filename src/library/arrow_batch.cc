@@ -126,6 +126,7 @@ void BatchBuilder::put(uint64_t value) {
 void BatchBuilder::text(std::string_view value) {
   Column& column = next();
   LOCKSTEP_CHECK(column.is_text);
+  // Texts of Arrow are UTF-8 by definition. Names in a trace may be anything.
   column.texts += valid_utf8(value);
   column.values.push_back(column.texts.size());
   column.add(true);

@@ -52,6 +52,7 @@ class SortedSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     Result<void> loaded = source_->load(i, trace);
+    // Behind every reader, so that none of them and no analysis needs limits of its own.
     const uint64_t impossible = model::drop_impossible(trace);
     trace.lose(trace.processes.size() > 0 ? 0 : model::kNoRow, "read", "bad_value", impossible,
                "impossible ranks and sizes of communicators: " + source_->name());

@@ -259,6 +259,7 @@ class Unpacker::Expansion {
     bool going = true;
     while (going && (code = archive_read_next_header(archive_.get(), &entry)) >= ARCHIVE_WARN &&
            code != ARCHIVE_EOF) {
+      // libarchive knows the format once it has read the first header.
       is_raw_ = archive_format(archive_.get()) == ARCHIVE_FORMAT_RAW;
       if (is_raw_ && depth_ > 1 && !is_compressed()) break;  // plain after all
       LOCKSTEP_ASSIGN(going, expand(entry));

@@ -258,7 +258,6 @@ void name_torch_groups(Trace& trace, const RunMembers& members) {
     if (!ranks) ranks = whole_job(trace, comm);
     if (!ranks) ranks = members.of(comms.comm_id[comm], comms.ranks[comm]);
     if (!ranks) continue;
-    // Copied: interning moves texts.
     const std::string group(declared.name), description(declared.description);
     comms.group_name[comm] = trace.strings.intern(group);
     comms.group_description[comm] = trace.strings.intern(description);
