@@ -289,7 +289,7 @@ class Report {
     if (line.take(" on node ")) place.host = line.rest().substr(0, kLongestText);
   }
 
-  // 2.24: "The missing ranks: 1,3-5"
+  // 2.24: "The missing ranks: 1,3,4"
   void read_rank_list(Line& line) {
     if (at_ == nullptr) return;
     line.take_until(": ");
