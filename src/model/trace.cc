@@ -13,7 +13,7 @@ StringId StringPool::intern(std::string_view text) {
   if (auto found = ids_.find(text); found != ids_.end()) return found->second;
   auto id = static_cast<StringId>(texts_.size());
   texts_.emplace_back(text);
-  // The key views the copy in the deque, which never moves.
+  // The key views the copy in the deque, whose texts never move.
   ids_.emplace(texts_.back(), id);
   return id;
 }

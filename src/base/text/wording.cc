@@ -24,8 +24,7 @@ std::string rate(double bytes_per_second) {
 }
 
 std::string percent(double fraction) {
-  // Up to this limit one decimal rounds to 9.9 at most. Above it "10.0 %" would show a digit more than "11
-  // %".
+  // Up to this limit one decimal rounds to 9.9 at most. Above it a decimal would be a third digit.
   return format_decimal(fraction * 100, fraction < 0.0995 ? 1 : 0) + " %";
 }
 

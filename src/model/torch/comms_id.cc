@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids have to be those of PyTorch bit for bit, whatever library and compiler build this. So its two parts are
+// Ids have to be those of PyTorch bit for bit, whatever library and compiler build this. So both parts are
 // written out: the hash of a text that 64-bit libstdc++ has (MurmurHash64A with its own seed), and the way in
 // which c10 folds a tuple.
 #include "model/torch/comms_id.h"

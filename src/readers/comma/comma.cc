@@ -26,9 +26,8 @@ bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   const std::string_view line = text.substr(0, text.find('\n'));
   const auto has = [&](std::string_view part) { return line.find(part) != std::string_view::npos; };
-  // Its keys come sorted, so these stand before a long list of network operations.
   // Events of Chrome's trace format, one a line. Other tools write these as well, so keys that only CoMMA has
-  // are asked for.
+  // are asked for. Keys come sorted, so these stand before a long list of network operations.
   if (!line.starts_with('{') || !has("\"ph\":\"X\"")) return false;
   return has("\"comm_hash\":\"0x") || (has("\"cat\":\"PROXY\"") && has("\"is_send\":")) ||
          (has("\"cat\":\"GROUP\"") && has("\"name\":\"Group\""));
