@@ -51,6 +51,8 @@ class UniqueFd {
 
 int open_nameless(const std::string& directory) {
   int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  // Some file systems lack O_TMPFILE (EOPNOTSUPP). Old kernels take it for a directory opened for writing
+  // (EISDIR).
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
   std::string name = directory + "/lockstep-XXXXXX";
   fd = ::mkostemp(name.data(), O_CLOEXEC);
@@ -60,6 +62,8 @@ int open_nameless(const std::string& directory) {
 
 // A mapping whose address is a multiple of kExtentBytes; of the file `fd`, or of memory alone if that is -1.
 void* map_aligned(size_t bytes, int fd) {
+  // mmap() aligns to pages alone: so much is reserved that an aligned part is in it, and the rest is given
+  // back.
   void* const mapped =
       ::mmap(nullptr, bytes + kExtentBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -92,6 +96,7 @@ class Extents {
         reinterpret_cast<Extent*>(reinterpret_cast<uintptr_t>(memory) / kExtentBytes * kExtentBytes);
     const std::lock_guard guard(lock_);
     if (--extent->blocks > 0) return;
+    // It stays mapped for the next column, which saves the page faults of a new one.
     if (extent == current_) {
       extent->used = sizeof(Extent);
       return;

@@ -33,6 +33,7 @@ constexpr Setting kLimits[] = {{SQLITE_LIMIT_LENGTH, 16 << 20},
                                {SQLITE_LIMIT_VARIABLE_NUMBER, 16},
                                {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
                                {SQLITE_LIMIT_WORKER_THREADS, 0}};
+// DQS: else SQLite takes the quoted name of a missing column for a text of these letters.
 constexpr Setting kSettings[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                  {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
                                  {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
@@ -40,10 +41,12 @@ constexpr Setting kSettings[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                  {SQLITE_DBCONFIG_DQS_DDL, 0},
                                  {SQLITE_DBCONFIG_DQS_DML, 0},
                                  {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}};
+// mmap_size: a file that is cut while it is mapped would end the program with SIGBUS.
 constexpr const char* kPragmas[] = {"PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0",
                                     "PRAGMA temp_store=MEMORY", "PRAGMA query_only=ON",
                                     "PRAGMA automatic_index=OFF"};
 
+// SQLite ends the statement with SQLITE_INTERRUPT where this is not 0.
 int spend(void* work) { return --*static_cast<int64_t*>(work) <= 0 ? 1 : 0; }
 
 // Calls take(statement) for each row.
@@ -102,6 +105,7 @@ Result<std::vector<std::string>> ordinary_columns(sqlite3* handle, const std::st
   bool computes = false;
   LOCKSTEP_TRY(
       for_rows(handle, path, "PRAGMA table_xinfo(" + sqlite_quoted(table) + ")", [&](sqlite3_stmt* row) {
+        // Column 6 of table_xinfo is `hidden`: 2 or 3 for a computed column.
         computes = computes || sqlite3_column_int64(row, 6) != 0;
         columns.push_back(text_of(row, 1));
         return true;

@@ -26,6 +26,7 @@ std::string hex_of_bytes(std::string_view bytes) {
   return text;
 }
 
+// All of the text has to be digits: what leads a damaged number would be another id.
 uint64_t number_of_hex(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   uint64_t number = 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files may be hostile, and may grow or be cut while they are read. pread() keeps no position, so any thread
+// may read at any place.
 #include "base/input_file.h"
 
 #include <fcntl.h>
@@ -23,6 +25,7 @@ Result<InputFile> InputFile::open(const std::string& path) {
   InputFile file;
   file.fd_ = fd;
   file.path_ = path;
+  // Of the descriptor, not of the path: the path may name another file by now.
   struct stat st {};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
     return Error{ErrorCode::kInvalidInput, "not a regular file", path};

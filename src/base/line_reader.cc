@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads pieces of 256 KiB and keeps only what no newline has ended yet, so a file of any size costs one
+// buffer. `looked` says how far the open line was searched: each byte is searched once, however often a line
+// needs another piece.
 #include "base/line_reader.h"
 
 #include <algorithm>
@@ -26,6 +29,7 @@ void LineReader::fill() {
   const size_t got = file_.read_at(file_at_, std::as_writable_bytes(room));
   end_ += got;
   file_at_ += got;
+  // A short read is the end. What another process appends later is not waited for.
   ended_ = got < room.size();
 }
 

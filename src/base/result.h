@@ -33,6 +33,7 @@ class [[nodiscard]] Result {
       : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
+  // The value of an error throws std::bad_variant_access, and so does the error of a value: ask first.
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }

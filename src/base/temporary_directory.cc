@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPrefix = "lockstep-files-";
 
 int open_locked(const std::string& path) {
+  // Asked of what was opened, and no link is followed: others may write to this folder.
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
   struct stat status {};
@@ -97,6 +98,7 @@ TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) no
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
+  // Removed while it is locked, so that no other program takes it for left behind.
   if (lock_ < 0) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);

@@ -12,6 +12,7 @@ size_t utf8_length(std::string_view text) {
   auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   unsigned first = byte(0);
   if (first < 0x80) return 1;
+  // 0xc0 and 0xc1 would begin overlong forms of ASCII, 0xf5 and above numbers beyond U+10FFFF.
   size_t length = first >= 0xc2 && first < 0xe0   ? 2
                   : first >= 0xe0 && first < 0xf0 ? 3
                   : first >= 0xf0 && first < 0xf5 ? 4
@@ -60,6 +61,8 @@ bool is_shown(std::string_view character) {
   const auto is_between = [&](std::string_view from, std::string_view to) {
     return character >= from && character <= to;
   };
+  // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 turn the direction of text. The others have no
+  // width, or end a line.
   return !is_between("\u200b", "\u200f") && !is_between("\u2028", "\u202e") &&
          !is_between("\u2060", "\u206f") && character != "\ufeff";
 }

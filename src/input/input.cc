@@ -59,6 +59,7 @@ Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<s
   input.kind = paths.size() == 1 && is_directory(paths[0]) ? "run directory" : "files";
   for (const std::string& path : paths) {
     add_sizes(path, input);
+    // Only a run directory tells who should have left a file. Files alone say nothing of others.
     if (!is_directory(path)) continue;
     for (const run::RunLoss& loss : run::missing_processes(path)) {
       more_losses.push_back({-1, "capture", loss.kind, loss.detail, loss.count});
@@ -71,6 +72,7 @@ Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<s
 bool holds_process_files(const std::string& directory) {
   const auto holds = [](const std::string& folder) {
     const std::vector<run::ProcessFile> files = run::process_files(folder);
+    // One with a torn header does not count: it would hide a whole database beside it.
     return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
   };
   if (holds(directory)) return true;
@@ -91,6 +93,7 @@ std::vector<std::string> trace_dbs_in(const std::string& directory) {
        !error && at != end; at.increment(error)) {
     if (at->is_regular_file(error) && store::is_trace_db(at->path())) found.push_back(at->path());
   }
+  // Directories list in any order, and a message names the first.
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -145,6 +148,8 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
 }  // namespace
 
 Result<Input> open_input(const std::vector<std::string>& paths) {
+  // First of all: what dead processes left in memory belongs to their files, whose headers and sizes are read
+  // next.
   for (const std::string& path : paths) run::adopt_run(path);
   std::vector<std::string> others;
   LOCKSTEP_ASSIGN(const std::vector<std::string> databases, named_databases(paths, others));
@@ -160,6 +165,7 @@ Result<Input> open_input(const std::vector<std::string>& paths) {
   }
   std::vector<LossLine> troubles;
   std::erase_if(others, [&](const std::string& path) {
+    // A path that cannot be read is a loss here, and no error: the databases can be read.
     const auto known = readers::sort({path});
     if (!known) troubles.push_back({-1, "read", "unreadable_file", known.error().message(), 1});
     return !known;
@@ -189,6 +195,7 @@ class Mixer {
         continue;
       }
       others.push_back(path);
+      // A directory with a database is looked through for logs and dumps as well.
       const std::vector<std::string> inside = trace_dbs_in(path);
       if (!inside.empty()) with_database_.push_back(path);
       databases.insert(databases.end(), inside.begin(), inside.end());
@@ -213,6 +220,7 @@ class Mixer {
     Input input;
     input.source = std::make_unique<ObservedSource>(*std::move(source), std::vector<LossLine>());
     input.kind = input.evidence = "store";
+    // A store keeps the newest operations of a run that it follows, and no more.
     input.is_of_now = true;
     mixed_.runs.push_back(std::move(input));
   }
@@ -220,8 +228,10 @@ class Mixer {
   void add_trace_db(const std::string& path, bool one_of_several, std::vector<std::string>& others) {
     auto input = open_trace_db(path);
     if (!input) return lose(input.error());
+    // Reports name evidence by its kind. Two databases need their paths to be told apart.
     if (one_of_several) input->evidence = path;
     mixed_.runs.push_back(*std::move(input));
+    // Logs and dumps that a database carries are read as if they had been named.
     auto attached = store::extract_attachments(path, [&] { return unpacker_->make_folder(path); });
     if (!attached) return lose(attached.error());
     others.insert(others.end(), attached->begin(), attached->end());
@@ -235,6 +245,7 @@ class Mixer {
     for (const readers::FormatFiles& files : mixed_.files.formats) {
       if (files.format->open == nullptr) continue;
       auto raw = readers::open(mixed_.files, files);
+      // The first source that opens has taken the troubles: they are reported once.
       if (raw) mixed_.files.troubles.clear();
       if (!raw) {
         lose(raw.error());

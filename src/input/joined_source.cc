@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A trace.db and the files that it was made of hold the same processes. The place that is loaded first keeps
+// its process; the other one is an error, which callers count as a loss. Sources load without the lock, which
+// guards the table of names alone.
 #include "input/joined_source.h"
 
 #include <utility>
@@ -35,6 +38,8 @@ Result<void> JoinedSource::load(size_t i, model::Trace& trace) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = first_.try_emplace(identity(trace), i);
   const size_t other = places_[at->second].source;
+  // A place that is loaded again is no copy. Nor are two alike of one source: copies come from different
+  // ones.
   if (is_new || at->second == i || other == place.source) return {};
   Error twice{ErrorCode::kInvalidInput,
               "a process (pid " + std::to_string(trace.processes.pid[0]) + ") that is in " +

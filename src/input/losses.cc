@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Equal losses of many processes become one line with a count. A job of a thousand ranks would print a
+// thousand equal lines before its first finding otherwise.
 #include "input/losses.h"
 
 #include <algorithm>
@@ -38,6 +40,7 @@ std::vector<FoldedLoss> fold_losses(const RunOverview& run) {
 
 std::string loss_words(const FoldedLoss& loss) {
   const std::string count = loss.count > 1 ? format_count(loss.count) + " x " : "";
+  // The detail is a sentence for people; the kind is a word for programs.
   return count + (loss.detail.empty() ? loss.kind : loss.detail);
 }
 
@@ -51,6 +54,7 @@ std::vector<std::string> loss_sentences(const RunOverview& run) {
 }
 
 int exit_of_losses(const RunOverview& run) {
+  // Only what is missing as a whole counts. Other losses are shown, and what was made can still be used.
   const bool whole = std::none_of(run.losses.begin(), run.losses.end(), [](const LossLine& loss) {
     return loss.kind == "unreadable_file" || loss.kind == "unreadable_process";
   });

@@ -3,6 +3,7 @@
 
 namespace lockstep::input {
 
+// All kinds, those that did not occur with 0: documents of all runs have the same keys.
 Json events_json(const model::EventCounts& events) {
   Json document = Json::object();
 #define EVENT(number, name) document[#name] = events[number];

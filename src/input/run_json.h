@@ -6,7 +6,9 @@
 
 namespace lockstep::input {
 
+// A count for each kind of event, by its name.
 Json events_json(const model::EventCounts& events);
+// Rows of the loss ledger; `process` is a position in RunOverview::processes, null for the whole run.
 Json losses_json(const RunOverview& run);
 
 }  // namespace lockstep::input

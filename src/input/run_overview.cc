@@ -93,6 +93,7 @@ std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSi
   for (const auto& [text, since_ns] : modes) {
     const auto choice = run::parse_mode(text);
     if (!choice || choice->mode != mode || choice->of == 0) continue;
+    // Products, not quotients: two shares compare exactly.
     if (most.of == 0 || uint64_t{choice->keep} * most.of > uint64_t{most.keep} * choice->of) most = *choice;
   }
   return run::mode_text(most);
@@ -101,6 +102,7 @@ std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSi
 bool is_amd(const model::Trace& trace, const std::string& model) {
   const auto sources = trace.ops.all(&model::OpTable::gpu_source);
   constexpr auto kHsa = static_cast<uint8_t>(model::GpuTimeSource::kHsa);
+  // 1002 is the PCI vendor id of AMD. Where no model is known, times that HSA gave tell it.
   return model.find("AMD") != std::string::npos || model.starts_with("PCI 1002:") ||
          std::find(sources.begin(), sources.end(), kHsa) != sources.end();
 }
@@ -192,6 +194,7 @@ ObservedSource::ObservedSource(std::unique_ptr<model::TraceSource> source, std::
 
 Result<void> ObservedSource::load(size_t i, model::Trace& trace) {
   auto loaded = source_->load(i, trace);
+  // A process writes to its own slot alone, so loads on several threads need no lock.
   Slot& slot = slots_[i];
   slot.loaded = loaded.has_value() && trace.processes.size() > 0;
   slot.error = loaded ? "" : loaded.error().message();

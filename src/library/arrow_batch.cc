@@ -16,6 +16,7 @@ using exporters::common::TableColumn;
 
 struct BatchBuilder::Column {
   bool is_text = false;
+  // Offsets of texts have 64 bits as well: those of 32 bits end at 2 GiB of text.
   std::vector<uint64_t> values;  // numbers; of texts, where each begins and the last ends
   std::string texts;
   std::vector<uint8_t> valid;  // a bit a row
@@ -24,6 +25,7 @@ struct BatchBuilder::Column {
   ArrowArray array{};
 
   void add(bool is_valid) {
+    // Arrow counts bits from the lowest one of each byte.
     if (rows % 8 == 0) valid.push_back(0);
     if (is_valid)
       valid.back() = static_cast<uint8_t>(valid.back() | (1u << (rows % 8)));
@@ -45,6 +47,8 @@ namespace {
 // Children may be taken out of a batch and live longer: each holds the whole.
 template <class T>
 void release_shared(T* object) {
+  // `object` outlives this. In place a child is released by its parent, which still holds the batch; one that
+  // was moved out lies with its consumer.
   delete static_cast<std::shared_ptr<void>*>(object->private_data);
   object->release = nullptr;
 }
@@ -122,6 +126,7 @@ void BatchBuilder::put(uint64_t value) {
 void BatchBuilder::text(std::string_view value) {
   Column& column = next();
   LOCKSTEP_CHECK(column.is_text);
+  // Texts of Arrow are UTF-8 by definition. Names in a trace may be anything.
   column.texts += valid_utf8(value);
   column.values.push_back(column.texts.size());
   column.add(true);
@@ -129,6 +134,7 @@ void BatchBuilder::text(std::string_view value) {
 
 void BatchBuilder::none() {
   Column& column = next();
+  // A null has a place among the values, too: a text of no bytes, or a number that nobody reads.
   column.values.push_back(column.is_text ? column.texts.size() : 0);
   column.add(false);
 }
@@ -137,6 +143,7 @@ void BatchBuilder::finish(ArrowArray* out) && {
   const std::shared_ptr<Batch> batch = std::move(batch_);
   const auto held = [&] { return new std::shared_ptr<void>(batch); };
   for (const std::unique_ptr<Column>& column : batch->columns) {
+    // Arrow lets a column without nulls leave out which rows are valid.
     column->buffers = {column->nulls > 0 ? column->valid.data() : nullptr, column->values.data(),
                        column->texts.data()};
     ArrowArray& array = column->array;

@@ -31,8 +31,10 @@ class Stream {
     while (processes_) {
       auto current = processes_->next();
       if (!current) {
+        // No load is under way any more, so the losses of the run may be asked for.
         processes_.reset();
         input_.source->run_losses(run_);
+        // A run of which nothing can be read is an error; a process that cannot be read is a loss at the end.
         if (!has_any_)
           return failure_ ? *failure_
                           : Error{ErrorCode::kNotFound, "holds no process", input_.source->name()};
@@ -78,6 +80,8 @@ class Stream {
 
 Stream& of(ArrowArrayStream* stream) { return *static_cast<Stream*>(stream->private_data); }
 
+// No exception may cross the C interface, which wants an errno value. Out of memory there is no text: making
+// one could fail again.
 template <class Work>
 int guarded(ArrowArrayStream* stream, Work&& work) noexcept {
   try {
@@ -116,6 +120,7 @@ void open_stream(input::Input input, const TableLayout& table, ArrowArrayStream*
   };
   stream->release = [](ArrowArrayStream* self) {
     delete static_cast<Stream*>(self->private_data);
+    // The interface tells a released stream by this.
     self->release = nullptr;
   };
   stream->private_data = made.release();

@@ -85,9 +85,11 @@ void lockstep_close(lockstep_run* run) { delete run; }
 int lockstep_diagnose(lockstep_run* run, char** json, char** error) {
   return guarded(error, [&]() -> Result<int> {
     if (run == nullptr || json == nullptr) return usage_error("a run and a place for the text are needed");
+    // Before the work: whoever frees the text after a failure frees nothing.
     *json = nullptr;
     LOCKSTEP_ASSIGN(const auto diagnosed, verdict::diagnose(run->paths, [](double) {}));
     give(json_text(report::diagnosis_json(diagnosed)), json);
+    // give() throws nothing and says by this that there was no room.
     if (*json == nullptr) throw std::bad_alloc();
     return verdict::exit_code(diagnosed.diagnosis);
   });
@@ -115,6 +117,7 @@ int lockstep_table(lockstep_run* run, const char* table, ArrowArrayStream* strea
   return guarded(error, [&]() -> Result<int> {
     if (run == nullptr || table == nullptr || stream == nullptr)
       return usage_error("a run, the name of a table and a stream are needed");
+    // Before the work: a stream that was not opened reads as released.
     stream->release = nullptr;
     for (const auto& layout : exporters::common::run_tables()) {
       if (layout.name != table) continue;

@@ -9,6 +9,7 @@ namespace {
 
 void add(EventCounts& counts, std::span<const uint8_t> kinds) {
   for (uint8_t kind : kinds) {
+    // Kinds may be those of a damaged file.
     if (kind < kEventKinds) ++counts[kind];
   }
 }
@@ -57,6 +58,7 @@ std::vector<size_t> uneven_places(std::span<const uint64_t> counts) {
   std::vector<size_t> places;
   const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   for (size_t i = 0; i < counts.size(); ++i) {
+    // Less than half of `most`, without a product that could overflow.
     if (counts[i] < most - counts[i]) places.push_back(i);
   }
   return places;

@@ -36,6 +36,7 @@ std::optional<HostClock::Offset> HostClock::offset(int64_t host_ns) const {
     return from + static_cast<int64_t>(std::llround(share * static_cast<double>(to - from)));
   };
   int64_t low = between(before.low, after->low), high = between(before.high, after->high);
+  // One more: both ends were rounded.
   return Offset{low + (high - low) / 2, (high - low + 1) / 2 + 1};
 }
 

@@ -13,6 +13,7 @@ Intervals union_of(Intervals intervals) {
   size_t kept = 0;
   for (const Interval& interval : intervals) {
     if (interval.begin >= interval.end) continue;
+    // Intervals that merely touch become one, so that those of a union stay apart.
     if (kept > 0 && interval.begin <= intervals[kept - 1].end)
       intervals[kept - 1].end = std::max(intervals[kept - 1].end, interval.end);
     else
@@ -39,6 +40,7 @@ Intervals common_to(const Intervals& a, const Intervals& b) {
 
 std::vector<int64_t> covered_between(const Intervals& all, std::span<const int64_t> instants) {
   std::vector<int64_t> covered(instants.empty() ? 0 : instants.size() - 1);
+  // An interval is cut at each instant within it, and `part` never goes back: one pass over both.
   size_t part = 0;
   for (Interval left : all) {
     for (; left.begin < left.end && part < covered.size(); ++part) {
@@ -62,6 +64,7 @@ Cover::Cover(const Intervals& all) : all_(all) {
 }
 
 int64_t Cover::before(int64_t ns) const {
+  // Sums over whole intervals are ready. Only the one that holds the instant counts in part.
   const auto at = std::partition_point(all_.begin(), all_.end(),
                                        [ns](const Interval& interval) { return interval.end <= ns; });
   const int64_t whole = before_[static_cast<size_t>(at - all_.begin())];

@@ -24,6 +24,7 @@ uint64_t drop_beyond(std::span<int32_t> values, int32_t most, int32_t unknown = 
 uint64_t drop_impossible(Trace& trace) {
   uint64_t dropped = 0;
   ProcessTable& processes = trace.processes;
+  // A rank is below the size, so the highest one is one less than the largest size.
   for (auto column : {&ProcessTable::rank, &ProcessTable::local_rank, &ProcessTable::node_rank})
     dropped += drop_beyond(processes.all(column), kMostRanks - 1);
   dropped += drop_beyond(processes.all(&ProcessTable::world), kMostRanks);

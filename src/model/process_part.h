@@ -28,6 +28,7 @@ struct ProcessPart {
   struct Foreign {
     int64_t pid = 0;
     uint64_t context = 0;
+    // How many of its network operations this process did.
     uint64_t proxy_ops = 0;
   };
   std::vector<Foreign> foreign;

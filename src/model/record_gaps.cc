@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Readers write down what is missing as losses of fixed kinds; analyses ask what a process may have done
+// beyond its record. This is the one place that turns the first into the second.
 #include "model/record_gaps.h"
 
 namespace lockstep::model {
@@ -13,6 +15,7 @@ std::vector<RecordGap> record_gaps(const Job& job) {
     RecordGap& gap = gaps[job.losses.process[i]];
     gap.unproven = gap.unproven || kind == kLossUnproven;
     if (!at_end && !inside) continue;
+    // Of several gaps one at the end is told: it leaves open what the process did last.
     if (gap.text.empty() || (at_end && !gap.at_end)) {
       const std::string_view detail = job.text(job.losses.detail[i]);
       gap.text = std::to_string(job.losses.count[i]) + " " + std::string(detail.substr(0, detail.find(": ")));

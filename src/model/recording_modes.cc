@@ -4,6 +4,7 @@
 namespace lockstep::model {
 namespace {
 
+// With the blank before the time: no other mode may begin so.
 constexpr std::string_view kOff = "off ", kNext = ", ";
 
 }  // namespace

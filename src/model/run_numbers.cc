@@ -14,6 +14,7 @@ void RunNumbers::compute(const Trace& trace) {
 }
 
 int32_t RunNumbers::process_gpu() {
+  // Made up on the first need: a process whose rows all name their device uses up no number.
   if (process_gpu_ < 0) process_gpu_ = next_unknown_gpu_++;
   return process_gpu_;
 }

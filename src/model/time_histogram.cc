@@ -7,6 +7,7 @@
 namespace lockstep::model {
 
 // A float's exponent and the first two bits of its fraction are the cell.
+// The last cell takes all that is longer, and what is no number.
 void TimeHistogram::add(float ns) {
   const size_t cell = ns < 1 ? 0 : (std::bit_cast<uint32_t>(ns) >> kShift) - kFirst + 1;
   ++cells_[std::min(cell, cells_.size() - 1)];
@@ -25,6 +26,7 @@ double TimeHistogram::quantile(double share) const {
     below += cells_[cell];
     if (below <= wanted) continue;
     if (cell == 0) return 0;
+    // The middle of a cell is within an eighth of all that is in it.
     const uint32_t middle = ((static_cast<uint32_t>(cell) - 1 + kFirst) << kShift) + (1u << (kShift - 1));
     return static_cast<double>(std::bit_cast<float>(middle));
   }

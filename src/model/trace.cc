@@ -13,10 +13,12 @@ StringId StringPool::intern(std::string_view text) {
   if (auto found = ids_.find(text); found != ids_.end()) return found->second;
   auto id = static_cast<StringId>(texts_.size());
   texts_.emplace_back(text);
+  // The key views the copy in the deque, whose texts never move.
   ids_.emplace(texts_.back(), id);
   return id;
 }
 
+// A linear search, since equal losses are folded: a trace has few rows of them.
 void Trace::lose(uint32_t process, std::string_view stage, std::string_view kind, uint64_t count,
                  std::string_view detail) {
   if (count == 0) return;
@@ -31,6 +33,7 @@ void Trace::lose(uint32_t process, std::string_view stage, std::string_view kind
   losses.append(row);
 }
 
+// The hash only finds candidates: shapes of one hash stand side by side and are compared.
 uint32_t Trace::intern_shape(const Shape& shape) {
   uint64_t key = 0;
   for (uint64_t part : {uint64_t{shape.func}, uint64_t{shape.datatype}, uint64_t{shape.algo},

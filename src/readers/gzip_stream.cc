@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fills one buffer a call. Damage ends the stream behind the last byte that inflate() handed out before it,
+// so what was good is all there.
 #include "readers/gzip_stream.h"
 
 #include <zlib.h>
@@ -37,6 +39,7 @@ std::string_view GzipStream::next() {
   while (!is_done_ && zlib_->avail_out > 0) {
     if (zlib_->avail_in == 0 && !refill()) {
       is_done_ = true;
+      // Between two gzip files the end is in order.
       if (is_open_) damage_ = "it ends early";
       break;
     }
@@ -44,6 +47,7 @@ std::string_view GzipStream::next() {
       is_done_ = true;
       break;
     }
+    // Z_BUF_ERROR is no damage: inflate() wants more input or more room, which the next turn or call gives.
     const int code = inflate(zlib_.get(), Z_NO_FLUSH);
     if (code == Z_STREAM_END) {
       is_open_ = false;

@@ -52,6 +52,7 @@ class SortedSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     Result<void> loaded = source_->load(i, trace);
+    // Behind every reader, so that none of them and no analysis needs limits of its own.
     const uint64_t impossible = model::drop_impossible(trace);
     trace.lose(trace.processes.size() > 0 ? 0 : model::kNoRow, "read", "bad_value", impossible,
                "impossible ranks and sizes of communicators: " + source_->name());
@@ -82,6 +83,7 @@ class SortedSource : public model::TraceSource {
   std::vector<Error> troubles_;
 };
 
+// In the order of names, which is the same on every host.
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::error_code ignored;
   std::vector<fs::path> entries;
@@ -165,6 +167,9 @@ std::vector<const Format*> other_statements(const Format* format, std::span<cons
   return others;
 }
 
+// From the cheapest and surest question to the last resort: first bytes, what counts only where a user names
+// it, packed files, files that have to be opened, text further down. Once known, only statements are looked
+// at further: a log may hold stacks as well.
 Result<Sniffed> sniff(const std::string& path, bool named) {
   LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
   std::vector<std::byte> buffer(kSniffBytes);
@@ -340,6 +345,7 @@ class Sorter {
         auto found = sniff(entry, false);
         if (found && found->format != nullptr) keep(*found, entry, false);
         if (found && found->packed) packed.push_back(entry);
+        // A file that cannot be opened is no loss here: directories hold files of others.
         const bool is_empty = has_no_bytes(entry);
         if (found && is_empty) empty_.push_back({entry, false});
         if (found && !is_empty && found->format == nullptr && !found->packed) unknown_.push_back(entry);
@@ -355,6 +361,7 @@ class Sorter {
       std::vector<std::string> files;
       std::vector<Error> troubles;
     };
+    // Kept apart by path and taken in order below: threads do not decide the order of files.
     std::vector<Outcome> outcomes(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
       const auto wants = [named](const std::string& name, std::span<const std::byte> bytes) {
@@ -421,6 +428,7 @@ Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpac
   Sorter sorter(std::move(unpacker));
   for (const std::string& path : paths) sorter.add(path);
   Inputs inputs = sorter.take();
+  // Each path that gave no file has left a trouble.
   if (inputs.formats.empty()) return inputs.troubles.front();
   return inputs;
 }
@@ -437,6 +445,7 @@ Result<std::unique_ptr<model::TraceSource>> open(const Inputs& inputs, const For
 }
 
 Result<const FormatFiles*> one_format(const Inputs& inputs) {
+  // Native files come first in readers.def, so that the others see that there are some.
   const FormatFiles* chosen = nullptr;
   for (const FormatFiles& files : inputs.formats) {
     const bool beside = chosen != nullptr && chosen->format == &native::kFormat && !files.named;

@@ -32,6 +32,7 @@ constexpr size_t kReadBytes = 256 << 10;
 constexpr size_t kNameMost = 200;  // of one part of a path
 constexpr size_t kPartsMost = 16;
 constexpr size_t kFolderDigits = 9;
+// Of a file's size that counts: times the growth it still fits into 64 bits.
 constexpr uint64_t kPackedMost = uint64_t{1} << 50;
 constexpr int kDepthMost = 2;                              // a compressed file within an archive
 constexpr uint64_t kLeaveFree = uint64_t{256} << 20;       // on the disk
@@ -46,6 +47,7 @@ bool begins_with(std::string_view text, std::string_view magic) {
   return text.substr(0, magic.size()) == magic;
 }
 
+// POSIX and GNU have the word there. Older archives have no mark at all, and are not known.
 bool is_tar(std::string_view text) { return text.size() > 262 && text.substr(257, 5) == "ustar"; }
 
 std::string reason(archive* a) {
@@ -142,6 +144,7 @@ class Blocks {
     la_int64_t offset = 0;
     const int code = archive_read_data_block(archive_, &data, &size, &offset);
     if (code == ARCHIVE_EOF) {
+      // A damaged archive may name negative offsets.
       size_ = static_cast<uint64_t>(std::max<la_int64_t>(offset, 0));
       return false;
     }
@@ -177,6 +180,7 @@ Result<Archive> open(const std::string& path, GzipStream* gzip, bool tars) {
   archive_read_support_filter_xz(a.get());
   archive_read_support_filter_zstd(a.get());
   if (tars) archive_read_support_format_tar(a.get());
+  // Takes what no other format does, a compressed file alone, as one entry without a name.
   archive_read_support_format_raw(a.get());
   const int code = gzip != nullptr ? archive_read_open(a.get(), gzip, nullptr, read_gzip, nullptr)
                                    : archive_read_open_filename(a.get(), path.c_str(), kReadBytes);
@@ -216,6 +220,7 @@ Result<std::string> Unpacker::new_folder(const std::string& shown, const std::st
 bool Unpacker::Budget::take_bytes(uint64_t bytes) {
   const uint64_t own = std::min(bytes, own_bytes_), beyond = bytes - own;
   own_bytes_ -= own;
+  // All of it or nothing, as several archives take from it at once.
   uint64_t left = harmless_left_.load();
   while (beyond > 0 && left >= beyond && !harmless_left_.compare_exchange_weak(left, left - beyond)) {
   }
@@ -254,6 +259,7 @@ class Unpacker::Expansion {
     bool going = true;
     while (going && (code = archive_read_next_header(archive_.get(), &entry)) >= ARCHIVE_WARN &&
            code != ARCHIVE_EOF) {
+      // libarchive knows the format once it has read the first header.
       is_raw_ = archive_format(archive_.get()) == ARCHIVE_FORMAT_RAW;
       if (is_raw_ && depth_ > 1 && !is_compressed()) break;  // plain after all
       LOCKSTEP_ASSIGN(going, expand(entry));
@@ -285,6 +291,7 @@ class Unpacker::Expansion {
 
   // Whether to go on.
   Result<bool> expand(archive_entry* entry) {
+    // Before the entry is looked at: a million empty ones cost time, too.
     if (!budget_.take_file()) {
       trouble("holds more than " + std::to_string(unpacker_.limits_.files_most) + " files");
       return false;
@@ -359,6 +366,7 @@ class Unpacker::Expansion {
     NewFile file(target);
     uint64_t size = 0;
     const auto grow_to = [&](uint64_t end) {
+      // Holes count as well: readers see the size, and go through all of it.
       const uint64_t more_bytes = end - std::min(size, end);
       size = std::max(size, end);
       return budget_.take_bytes(more_bytes);

@@ -21,6 +21,7 @@ void adopt(const ProcessFile& file) {
 
 void adopt_run(const std::string& path) {
   for (const ProcessFile& file : process_files_at(path)) adopt(file);
+  // One folder deeper, too, as readers look there for process files.
   std::error_code error;
   for (fs::directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
        !error && at != end; at.increment(error)) {

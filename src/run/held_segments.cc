@@ -89,6 +89,7 @@ void HeldSegments::run() {
     bool is_starting = true;  // for all we know, where memory is out
     attempt([&] { is_starting = look(); });
     adopt();
+    // Held memory has to be looked at for its process' end; without inotify new files have to be looked for.
     const bool wakes_up = !held_.empty() || news_ < 0;
     sleep_ms = is_starting || stop_ < 0 ? kStartingMs : wakes_up ? kHoldingMs : kNeverMs;
   }

@@ -17,6 +17,7 @@ std::optional<nlohmann::json> read_document(const std::string& path) {
     if ((c == ']' || c == '}') && depth > 0) --depth;
     if (depth > 64) return std::nullopt;
   }
+  // Not by exceptions: a document that is none is "discarded", and so no object.
   auto document = nlohmann::json::parse(*text, nullptr, false);
   if (!document.is_object()) return std::nullopt;
   return document;

@@ -12,6 +12,7 @@ namespace lockstep::run {
 
 // The object in a file; nothing if it cannot be read or is none.
 std::optional<nlohmann::json> read_document(const std::string& path);
+// Empty, `fallback` or no words where the field is absent.
 std::string text_field(const nlohmann::json& object, const char* name);
 int64_t number_field(const nlohmann::json& object, const char* name, int64_t fallback);
 std::vector<std::string> words_field(const nlohmann::json& object, const char* name);

@@ -65,8 +65,8 @@ Liveness look_at(const ProcessIdentity& process) {
     auto stat = read_stat(process.pid);
     return !stat ? Liveness::kGone : stat->stopped ? Liveness::kStopped : Liveness::kRunning;
   }
-  // A /proc that hides the processes of other users makes them look gone.
-  // The kernel refuses a signal to a process that is there, and only to such a one.
+  // A /proc that hides the processes of other users makes them look gone. The kernel refuses a signal (EPERM)
+  // to a process that is there, and only to such a one.
   bool hidden = !read_stat(process.pid) && kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == EPERM;
   return hidden ? Liveness::kUnknown : Liveness::kGone;
 }

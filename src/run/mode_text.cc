@@ -11,6 +11,7 @@ using format::Mode;
 constexpr std::string_view kSample = "sample=";
 
 bool parse_count(std::string_view text, uint32_t* count) {
+  // Of an unsigned number: from_chars() takes no sign, so "-1" is no count.
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
   return error == std::errc{} && end == text.data() + text.size() && *count >= 1 &&
          *count <= format::kMostSampled;
@@ -34,6 +35,7 @@ std::optional<ModeChoice> parse_mode(std::string_view text) {
 }
 
 std::string mode_text(ModeChoice choice) {
+  // A file may name the mode without its numbers.
   if (choice.mode != Mode::kSample || choice.of == 0) return format::mode_name(choice.mode);
   return std::string(kSample) + std::to_string(choice.keep) + "/" + std::to_string(choice.of);
 }

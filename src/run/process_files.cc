@@ -34,6 +34,7 @@ void read_header(const std::string& path, ProcessFile& file) {
   if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0 || header.major > format::kMajor)
     return;
   file.valid = true;
+  // No field need end in a zero byte: a full one has none, and a damaged one may lack it.
   file.process.host.assign(header.host, strnlen(header.host, sizeof header.host));
   file.process.boot_id = hex_of_bytes({reinterpret_cast<const char*>(header.boot_id), sizeof header.boot_id});
   file.process.pid_namespace = header.pid_namespace;
@@ -58,6 +59,7 @@ ProcessFile process_file(const std::string& path) {
   file.path = path;
   std::error_code unknown;
   if (auto size = fs::file_size(path, unknown); !unknown) file.bytes = size;
+  // The name first: a valid header overwrites what it says.
   read_name(fs::path(path).filename().string(), file.process);
   read_header(path, file);
   return file;

@@ -99,6 +99,7 @@ std::optional<ProcessStat> read_stat(int64_t pid) {
 
 // The start time tells a process from a later one with the same number.
 std::optional<bool> is_alive(const ProcessIdentity& process) {
+  // Read once: neither boot nor pid namespace of this process can change.
   static const ProcessIdentity kSelf = own_identity();
   if (process.boot_id != kSelf.boot_id || process.pid_namespace != kSelf.pid_namespace) return std::nullopt;
   auto stat = read_stat(process.pid);
@@ -161,6 +162,7 @@ JobPlace job_place(const Lookup& environment) {
     take(place.node_rank, v.node_rank);
     if (place.job.empty() && v.job != nullptr) place.job = text_of(environment(v.job));
   }
+  // "none" is torchrun's id where nobody gave one.
   if (place.job.empty() || place.job == "none") {
     if (const char* job = environment("SLURM_JOB_ID")) place.job = job;
   }

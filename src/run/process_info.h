@@ -31,6 +31,7 @@ struct ProcessStat {
 std::optional<ProcessStat> read_stat(int64_t pid);
 // Whether the process still lives; nothing if it cannot be seen from here (another host or container).
 std::optional<bool> is_alive(const ProcessIdentity& process);
+// Of all its threads, in no order; none once it has ended.
 std::vector<int64_t> children_of(int64_t pid);
 // NUL-separated text of /proc as words.
 std::vector<std::string> split_words(const std::string& text);

@@ -85,6 +85,7 @@ Result<RunDirectory> RunDirectory::create_or_join(const std::string& path, const
     std::string candidate = i == 1 ? path : path + "." + std::to_string(i);
     Error error;
     if (auto created = try_create(candidate, manifest, error)) return *std::move(created);
+    // Neither made nor failed: somebody has the name. Join it, or try the next one.
     if (!error.text.empty()) return error;
     if (auto joined = try_join(candidate, manifest)) return *std::move(joined);
   }
@@ -239,6 +240,7 @@ void RunDirectory::remove(const std::vector<std::string>& files) const {
   }
   unlock();
   unlink(manifest_path(path_).c_str());
+  // Only an empty folder goes: what others put there keeps it.
   rmdir(path_.c_str());
 }
 

@@ -26,10 +26,12 @@
 
 namespace lockstep::run {
 
+// Where a launcher writes the counters of its host's links, and the file whose lock it holds meanwhile.
 std::string link_log_path(const std::string& run, const ProcessIdentity& launcher);
 std::string link_lock_path(const std::string& run, const ProcessIdentity& launcher);
 // Those of all launchers, by name; none for a path that is no directory.
 std::vector<std::string> link_logs(const std::string& run);
+// By its name alone.
 bool is_link_log(const std::string& path);
 
 class RunDirectory {
@@ -48,6 +50,7 @@ class RunDirectory {
   };
   // Says that this launcher's command has ended. Waits a little for launchers that have not begun yet.
   Leaving leave();
+  // Gives up the lock that kLast gave, without saying that the run is complete.
   void unlock() const;
   // After a verified merge: the directory is not joined any more.
   Result<void> mark_complete();

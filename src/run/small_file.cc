@@ -20,6 +20,7 @@ Result<bool> create_exclusively(const std::string& path, const std::string& text
   int error = errno;
   close(fd);
   if (whole) return true;
+  // A manifest or lock without its text would hold its name for ever.
   unlink(path.c_str());
   return system_error("cannot write", path, error);
 }

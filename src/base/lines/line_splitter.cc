@@ -16,6 +16,7 @@ namespace {
 size_t mark_at(std::string_view line, size_t at) {
   if (line[at] == '\0' || line[at] == '\r') return 1;
   if (line[at] == '\033') {
+    // A sequence that nothing ends takes the rest of the line.
     size_t end = at + 1;
     if (end < line.size() && line[end] == '[') {
       do {
@@ -33,6 +34,8 @@ size_t mark_at(std::string_view line, size_t at) {
 
 // Nothing in it but what a keyboard types. Eight bytes at a step: most lines are.
 bool is_plain(std::string_view line) {
+  // The high bit of a byte is set where it is below 0x20 or above 0x7E. A borrow may set it in the next byte,
+  // but only where this byte was bad already.
   constexpr uint64_t kEach = 0x0101010101010101, kHigh = 0x80 * kEach;
   size_t at = 0;
   uint64_t odd = 0;
@@ -76,6 +79,7 @@ void LineSplitter::keep(std::string_view part) {
 std::string_view LineSplitter::clean(std::string_view line) {
   is_damaged_ = false;
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  // Markup goes first: it may spell the escape character of a colour.
   if (takes_markup_) line = without_markup(line, plain_);
   if (!is_plain(line)) line = without_marks(line);
   return without_quote_marks(line);

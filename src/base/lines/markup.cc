@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Undoes what web pages and JSON put around logs that people saved. Only known tags and characters are
+// undone, since "<host>" and "a < b" are words of logs, too. A tag is looked for within its greatest length,
+// so a line of open brackets costs no more than its length times that.
 #include "base/lines/markup.h"
 
 #include <algorithm>
@@ -45,6 +48,7 @@ size_t number_length(std::string_view text, char& character) {
   if (end == kNo) return 0;
   const auto [at, error] = std::from_chars(text.data() + begin, text.data() + end, value, base);
   if (error != std::errc() || at != text.data() + end) return 0;
+  // 27 begins a colour, which LineSplitter takes away afterwards.
   constexpr unsigned kHardBlank = 160, kColour = 27;
   if (value != kHardBlank && value != kColour && (value < 0x20 || value > 0x7E)) return 0;
   character = value == kHardBlank ? ' ' : static_cast<char>(value);
@@ -102,6 +106,7 @@ std::string_view without_markup(std::string_view line, std::string& scratch) {
       at += tag;
       continue;
     }
+    // Once, from left to right: "&amp;lt;" is the text "&lt;" and no bracket.
     at += std::max<size_t>(named_length(rest, character), 1);
     scratch += character;
     ends_in_tag = false;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Goes byte by byte and keeps its state, since a piece may end within a unit and a unit within a pair. Half a
+// pair has no UTF-8 form and becomes a question mark.
 #include "base/lines/utf16.h"
 
 namespace lockstep {
@@ -17,6 +19,7 @@ std::string_view Utf16::utf8(std::string_view piece) {
       continue;
     }
     has_byte_ = false;
+    // The first unit is the mark of the byte order, and no text.
     if (!knows_order_) {
       knows_order_ = true;
       big_end_first_ = byte_ == 0xFE;

@@ -23,6 +23,7 @@ size_t columns_of_stdout() {
 }  // namespace
 
 Style Style::of_stdout() {
+  // As no-color.org has it: an empty value does not count.
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   bool wanted = no_color == nullptr || *no_color == 0;

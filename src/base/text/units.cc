@@ -54,6 +54,7 @@ std::string format_bytes_beside(uint64_t bytes, uint64_t other) {
 }
 
 std::optional<uint64_t> parse_bytes(std::string_view text) {
+  // Fixed notation takes no "1e9", but still takes "inf" and "nan": they are refused below.
   constexpr std::string_view kLetters = "KMGT";
   double value = 0;
   auto [end, error] =
@@ -65,6 +66,7 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     if (power == std::string_view::npos) return std::nullopt;
     value = std::ldexp(value, 10 * (static_cast<int>(power) + 1));
   }
+  // Converting a double that does not fit is undefined behaviour.
   if (value >= 0x1p63) return std::nullopt;
   return static_cast<uint64_t>(value);
 }
@@ -79,6 +81,7 @@ std::optional<int64_t> parse_duration(std::string_view text) {
                        : unit == "h"                  ? 3600e9
                                                       : 0;
   const double ns = number * scale;
+  // Not `ns < 1e6`: from_chars() takes "nan", which no comparison holds for.
   if (error != std::errc{} || !(ns >= 1e6) || ns > 30 * 24 * 3600e9) return std::nullopt;
   return static_cast<int64_t>(ns);
 }

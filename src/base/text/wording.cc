@@ -9,6 +9,7 @@
 namespace lockstep::wording {
 
 std::string duration(int64_t ns) {
+  // -INT64_MIN does not fit into 64 bits.
   if (ns < 0) return "-" + duration(ns == INT64_MIN ? INT64_MAX : -ns);
   return format_duration(static_cast<double>(ns));
 }
@@ -23,6 +24,7 @@ std::string rate(double bytes_per_second) {
 }
 
 std::string percent(double fraction) {
+  // Up to this limit one decimal rounds to 9.9 at most. Above it a decimal would be a third digit.
   return format_decimal(fraction * 100, fraction < 0.0995 ? 1 : 0) + " %";
 }
 
@@ -42,6 +44,7 @@ std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
   for (size_t i = 0; i < ranks.size() && pieces.size() < most;) {
     size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    // Two neighbours are listed: "ranks 3 and 4", not "ranks 3-4".
     if (end - i == 2) end = i + 1;
     std::string piece = std::to_string(ranks[i]);
     if (end - i > 1) piece += "-" + std::to_string(ranks[end - 1]);

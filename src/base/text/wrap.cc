@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fills lines greedily, in one pass. A word that is wider than a line is never broken and juts out of it.
 #include "base/text/wrap.h"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ std::vector<std::string_view> lines(std::string_view text) {
 
 size_t columns(std::string_view text) {
   return static_cast<size_t>(
+      // Bytes that continue a character of UTF-8 take no column.
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 

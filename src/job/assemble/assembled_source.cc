@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Assembling is done as a process is loaded, on the thread that loads it: it needs one trace alone, so
+// several processes are assembled at once.
 #include "job/assemble/assembled_source.h"
 
 #include <utility>

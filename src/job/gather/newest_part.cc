@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a running job did long ago tells nothing of what holds it now. What does is kept: the newest
+// operations of each stream with the count of all, the first that have not ended, and the longest gap, which
+// tells how long this process may be quiet.
 #include "job/gather/newest_part.h"
 
 #include <algorithm>
@@ -67,6 +70,7 @@ class Keeper {
       longest = entered - before;
       behind = i;
     }
+    // Both sides of it: the gap is the time between two operations.
     if (behind != begin) older.insert(older.end(), {behind - 1, behind});
     std::sort(older.begin(), older.end());
     older.erase(std::unique(older.begin(), older.end()), older.end());
@@ -104,6 +108,7 @@ class Keeper {
   template <class Values>
   void take_rows(Values& values) const {
     if (values.empty()) return;
+    // In place, as rows ascend: none is overwritten before it has moved.
     for (size_t i = 0; i < rows_.size(); ++i) values[i] = values[rows_[i]];
     values.resize(rows_.size());
   }

@@ -41,6 +41,7 @@ bool is_short_library(std::string_view file) {
 
 bool is_torch(std::string_view file) {
   for (size_t at = file.find("/torch/"); at != std::string_view::npos; at = file.find("/torch/", at + 1)) {
+    // A path may hold several folders of that name, and any of them may be PyTorch.
     const std::string_view rest = file.substr(at + 7);
     if (std::any_of(std::begin(kTorchPackages), std::end(kTorchPackages),
                     [&](std::string_view package) { return rest.starts_with(package); }))

@@ -20,6 +20,7 @@ KernelWork function_of(std::string_view rest) {
     std::string_view text;
     KernelWork work;
   };
+  // The first that fits: "ReduceScatter" stands before "Reduce", with which it begins.
   constexpr Name kNames[] = {
       {"AllReduce", KernelWork::kAllReduce}, {"AllGather", KernelWork::kAllGather},
       {"Broadcast", KernelWork::kBroadcast}, {"ReduceScatter", KernelWork::kReduceScatter},
@@ -68,6 +69,8 @@ bool is_custom(std::string_view name) {
 
 // What follows the part of NCCL's kernels' names that tells them to be NCCL's.
 std::optional<std::string_view> behind_nccl(std::string_view name) {
+  // "ncclKernel_" before 2.19 and "ncclDevKernel_" since, with "Sym" or "Symk" for kernels of symmetric
+  // memory.
   take(name, "void ");
   if (!take(name, "nccl")) return std::nullopt;
   if (!take(name, "Symk")) take(name, "Sym");
@@ -103,6 +106,7 @@ bool may_run(KernelWork work, std::string_view func) {
     case KernelWork::kAny:
       return true;
     case KernelWork::kAllReduce:
+      // PyTorch's barrier is an all-reduce.
       return func == "AllReduce" || func == "Barrier";
     case KernelWork::kBroadcast:  // uneven gathers are made of them
       return func == "Broadcast" || func == "AllGatherV" || func == "AllGather";

@@ -9,6 +9,7 @@ namespace {
 struct Spelling {
   std::string_view nccl, torch;
 };
+// Both ways take the first row that fits: the last one is only ever read.
 constexpr Spelling kDtypes[] = {
     {"ncclInt8", "Char"},
     {"ncclUint8", "Byte"},
@@ -87,11 +88,14 @@ std::string torch_collective(std::string_view func) {
     if (s.nccl == func) return std::string(s.torch);
   }
   std::string lower(func);
+  // By hand: what <cctype> says depends on the locale.
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return lower;
 }
 
 std::string nccl_func(std::string_view torch_name) {
+  // The backend's name before the function and ranks behind a blank, as in "nccl:send 0->1", are no part of
+  // it. Nor are the words that say how tensors are passed.
   if (const size_t colon = torch_name.find(':'); colon != std::string_view::npos)
     torch_name.remove_prefix(colon + 1);
   torch_name = torch_name.substr(0, torch_name.find(' '));

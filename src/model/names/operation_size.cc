@@ -50,6 +50,8 @@ Elements elements_of(std::string_view func, uint64_t count, int32_t ranks) {
   return {shrinks ? all : count, grows ? all : count};
 }
 
+// As nccl-tests defines it: an all-reduce moves 2(n-1)/n of its size over each rank's link, an operation in
+// parts half of that.
 double bus_factor(std::string_view func, int64_t ranks) {
   if (ranks < 2) return 1;
   std::string name = plain(func);

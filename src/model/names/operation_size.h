@@ -17,6 +17,7 @@ struct Elements {
   uint64_t in = 0, out = 0;
 };
 Elements elements_of(std::string_view func, uint64_t count, int32_t ranks);
+// busbw / algbw; 1 for broadcasts, reduces and sends, and for fewer than two ranks.
 double bus_factor(std::string_view func, int64_t ranks);
 // One rank sends to all or receives from all: members may leave at different times.
 bool has_root(std::string_view func);

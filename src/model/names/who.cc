@@ -14,6 +14,7 @@ std::string Who::label() const {
 }
 
 std::string Who::name() const {
+  // Names of hosts come from files and are made fit for a terminal.
   return rank >= 0 || host.empty() ? label() : label() + " on " + shown_name(host);
 }
 
@@ -42,6 +43,8 @@ Who who(const Process& process, const StringPool& strings) {
 }
 
 int32_t host_device(int32_t ordinal, std::string_view visible) {
+  // CUDA renumbers from 0 what CUDA_VISIBLE_DEVICES lists: the ordinal is a place in that list. A UUID in
+  // that place names the device without a number.
   if (ordinal < 0 || visible.empty()) return ordinal;
   for (int32_t at = 0;; ++at) {
     const size_t comma = visible.find(',');

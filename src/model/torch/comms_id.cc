@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ids have to be those of PyTorch bit for bit, whatever library and compiler build this. So both parts are
+// written out: the hash of a text that 64-bit libstdc++ has (MurmurHash64A with its own seed), and the way in
+// which c10 folds a tuple.
 #include "model/torch/comms_id.h"
 
 namespace lockstep::model {
@@ -24,6 +27,7 @@ uint64_t pg_name_hash(std::string_view name) {
   size_t i = 0;
   for (; i + 8 <= name.size(); i += 8)
     h = (h ^ (mix(load_little_endian(name.data() + i, 8) * kMul) * kMul)) * kMul;
+  // The last bytes are read as one number, the missing ones as 0.
   if (i < name.size()) h = (h ^ load_little_endian(name.data() + i, name.size() - i)) * kMul;
   return mix(mix(h) * kMul);
 }
@@ -33,6 +37,8 @@ uint64_t comms_id(const CommsTuple& tuple) {
   for (int64_t field : {tuple.seq, int64_t{tuple.is_p2p}, int64_t{tuple.start}, int64_t{tuple.stride},
                         int64_t{tuple.world}}) {
     auto x = static_cast<uint64_t>(field);
+    // c10 takes the field for the seed and what came before for the value, not the other way round. A number
+    // is its own hash.
     t = x ^ (t + 0x9e3779b9 + (x << 6) + (x >> 2));
   }
   return t;

@@ -58,17 +58,20 @@ std::string members_text(const std::vector<int32_t>& ranks) {
 
 uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>& ranks) {
   if (ranks.empty()) return 0;
+  // Written out: std::hash may differ between builds, and ids of all ranks have to agree.
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   std::string text(comm_name);
   text += '\0';
   text += members_text(ranks);
   for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  // Never 0, which stands for unknown.
   return hash | uint64_t{hash == 0};
 }
 
 int32_t parse_nccl_version(std::string_view text) {
   int32_t parts[3] = {0, 0, 0};
   size_t part = 0;
+  // Up to 999 in each part: more is of no release, and would overflow.
   for (const char c : text) {
     if (c == '.') {
       if (++part == 3) break;
@@ -117,6 +120,8 @@ int32_t rank_of_file_name(const std::string& path) {
 }
 
 uint64_t common_count(std::string_view func, uint64_t in, uint64_t out) {
+  // A rank's own part: of a scatter and a reduce-scatter it comes out, of the others it goes in. Parts of an
+  // all-to-all may differ between ranks.
   if (func == "AlltoAll") return 0;
   if (func == "Scatter" || func == "ReduceScatter") return out;
   return in != 0 || func == "Gather" ? in : out;
@@ -124,6 +129,7 @@ uint64_t common_count(std::string_view func, uint64_t in, uint64_t out) {
 
 uint32_t GroupIndex::of(int64_t seq) {
   if (seq < 1 || seq >= kMostOperations) return next_++;
+  // Operations that share a number lie side by side, so each beyond the first moves all later ones up by one.
   const uint32_t index = static_cast<uint32_t>(seq - 1) + shared_;
   if (index < next_) ++shared_;
   next_ = std::max(index, next_) + 1;

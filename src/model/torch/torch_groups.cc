@@ -69,6 +69,7 @@ class Counter {
       comms_[comm].counts_collectives = comms_[comm].counts_p2p = true;
     }
     if (!any) return;
+    // Before counting: only the end of a group shows that it mixes communicators.
     look_at_groups();
     separate_namesakes();
     if (may_lack_operations(trace_)) {
@@ -170,6 +171,7 @@ class Counter {
       ++next;
       return true;
     }
+    // A number beyond the next one of its function: calls between are missing.
     const bool fits = ops.seq[op] <= next;
     next = ops.seq[op] + 1;
     return fits;
@@ -256,7 +258,6 @@ void name_torch_groups(Trace& trace, const RunMembers& members) {
     if (!ranks) ranks = whole_job(trace, comm);
     if (!ranks) ranks = members.of(comms.comm_id[comm], comms.ranks[comm]);
     if (!ranks) continue;
-    // Copied: interning moves texts.
     const std::string group(declared.name), description(declared.description);
     comms.group_name[comm] = trace.strings.intern(group);
     comms.group_description[comm] = trace.strings.intern(description);

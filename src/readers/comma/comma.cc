@@ -26,7 +26,8 @@ bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   const std::string_view line = text.substr(0, text.find('\n'));
   const auto has = [&](std::string_view part) { return line.find(part) != std::string_view::npos; };
-  // Its keys come sorted, so these stand before a long list of network operations.
+  // Events of Chrome's trace format, one a line. Other tools write these as well, so keys that only CoMMA has
+  // are asked for. Keys come sorted, so these stand before a long list of network operations.
   if (!line.starts_with('{') || !has("\"ph\":\"X\"")) return false;
   return has("\"comm_hash\":\"0x") || (has("\"cat\":\"PROXY\"") && has("\"is_send\":")) ||
          (has("\"cat\":\"GROUP\"") && has("\"name\":\"Group\""));
@@ -46,6 +47,7 @@ class TraceMaker {
     for (const CommMember& comm : file_.comms) add_comm(comm);
     if (has_network()) thread_ = trace_.threads.append({0, 0, trace_.strings.intern("NCCL network"), 0});
     for (const Placed& op : place()) add_op(op);
+    // They have no operation, but show that the network moved.
     for (const NetworkOp& op : file_.unplaced) add_network_op(op, kNoRow, kNoRow);
     add_losses();
   }
@@ -71,6 +73,7 @@ class TraceMaker {
     process.device = process.gpu = -1;
     process.world = world_.ranks;
     for (const CommMember& comm : file_.comms) {
+      // The only number that the ranks of a job have in these files.
       if (comm.id == world_.comm) process.rank = comm.rank;
     }
     process.first_ns = INT64_MAX;
@@ -92,6 +95,7 @@ class TraceMaker {
     comm.ranks = sizes_.at(member.id);
     comm.nodes = comm.device = comm.gpu = -1;
     comm.api_version = -1;
+    // Places come from the files of all members together, so they compare across ranks.
     comm.numbered = 1;
     comm.init_ns = trace_.processes.first_ns[0];
     trace_.comms.append(comm);
@@ -127,6 +131,7 @@ class TraceMaker {
     op.thread = op.task = op.call = op.group = kNoRow;
     op.enqueued_ns = from.enqueued_ns;
     op.gpu_error_ns = -1;
+    // The only times that tell how long the work took. They are the network's, and the source says so.
     if (from.network_start_ns != 0) {
       op.gpu_start_ns = from.network_start_ns;
       op.gpu_end_ns = from.network_end_ns;
@@ -193,6 +198,7 @@ class TraceMaker {
   }
 
   void add_number(const Operation& from) {
+    // Sends and receives have no numbers that could have gaps.
     if (from.is_p2p) {
       has_p2p_ = true;
       return;
@@ -207,11 +213,13 @@ class TraceMaker {
       trace_.lose(0, "read", kind, count, text);
     };
     uint64_t missing = 0;
+    // Numbers begin with the communicator, and place() left one operation of each: the rest is missing.
     for (const auto& [key, count] : numbers_) missing += count.first - count.second;
     lose("missing_record", missing, "collectives that CoMMA skipped, according to gaps in their numbers");
     lose("missing_record", has_p2p_,
          "sends and receives that CoMMA skipped: they have no numbers, so the count is unknown");
     lose("missing_record", file_.left_out, "operations beyond the limit for one file");
+    // Of every file: nothing in it tells whether its last operation was the process' last.
     lose("unwritten_tail", 1, "what CoMMA had not yet written is not in the files");
     lose("unended", unended_, "operations that CoMMA gave up on, as it did not see them end");
     lose("repeated_record", repeated_, "collectives with a repeated number");
@@ -275,9 +283,11 @@ class Source : public model::TraceSource {
   void find_comms() {
     std::map<uint64_t, std::set<int32_t>> ranks;
     for (const FileRecords& file : files_) {
+      // CoMMA does not tell sizes.
       for (const CommMember& comm : file.comms) ranks[comm.id].insert(comm.rank);
     }
     for (const auto& [comm, of] : ranks) {
+      // One rank alone proves nothing: the others may have left no file.
       const bool is_whole = of.size() > 1 && *of.rbegin() + 1 == static_cast<int32_t>(of.size());
       sizes_[comm] = is_whole ? *of.rbegin() + 1 : -1;
       guessed_sizes_ += is_whole ? 1 : 0;
@@ -291,6 +301,7 @@ class Source : public model::TraceSource {
     world_ = common::find_world(members);
   }
 
+  // Over the files of all members: each of them lacks some operations of a communicator.
   void number() {
     for (const FileRecords& file : files_) {
       // Where times are not since the Unix epoch, processes compare from their first operation on.

@@ -25,10 +25,12 @@ using common::text_or_empty;
 using simdjson::dom::element;
 
 constexpr size_t kLongestLine = 16 << 20;  // with all steps of all channels
+// Files may be hostile. What is beyond these is counted and left out.
 constexpr size_t kMostOperations = size_t{1} << 24, kMostSteps = size_t{1} << 26;
 constexpr size_t kMostComms = 1 << 16;
 constexpr uint64_t kMostSeq = uint64_t{1} << 31, kMostBytes = uint64_t{1} << 56;
 constexpr int64_t kRoundingNs = 2'000;  // all times are whole us
+// Times before it are counted from the start of the process, as older releases do.
 constexpr int64_t kYear2001Ns = 1'000'000'000'000'000'000;
 
 struct Word {
@@ -79,8 +81,10 @@ class FileReader {
   // both sides.
   void align_steps() {
     out_.steps_aligned = earliest_ <= latest_ + kRoundingNs;
+    // A difference of 0 fits all bounds: the file is of an older release, with one clock for both.
     const bool is_one_clock = earliest_ <= kRoundingNs && latest_ >= -kRoundingNs;
     if (is_one_clock || earliest_ == kNoBound) return;
+    // Without a network operation that ended, only one side is bounded: steps begin as early as it allows.
     const bool is_bounded = out_.steps_aligned && latest_ != -kNoBound;
     const int64_t offset = is_bounded ? earliest_ + (latest_ - earliest_) / 2 : earliest_;
     const auto move = [offset](std::vector<NetworkOp>& ops) {
@@ -135,6 +139,7 @@ class FileReader {
     operation.seen_ns =
         std::max(end, operation.enqueued_ns + ns_of_us(number_or<uint64_t>(row, "timeout_dur", 0)));
     operation.network_start_ns = ns_of_us(number_or<uint64_t>(row, "child_start_ts", 0));
+    // Older releases do not tell when the first transfer began, only how long before the end.
     if (operation.network_start_ns == 0 && moving > 0 && moving <= end)
       operation.network_start_ns = end - moving;
     if (operation.ended && moving > 0) operation.network_end_ns = operation.network_start_ns + moving;
@@ -160,6 +165,7 @@ class FileReader {
     if (simdjson::dom::array steps; row["steps"].get(steps) == simdjson::SUCCESS) {
       for (const element step : steps) add_step(step, op);
     }
+    // Operations do not tell the process; transfers do.
     if (out_.pid < 0) out_.pid = op.pid;
     ++steps_;
     out.push_back(std::move(op));
@@ -188,6 +194,7 @@ class FileReader {
     const uint64_t id = number_of_hex(text_or_empty(row, "comm_hash"));
     const auto rank = number_or<int32_t>(row, "rank", -1);
     if (id == 0 || rank < 0 || rank >= model::kMostRanks) return -1;
+    // By rank as well: a process that drives several GPUs is several members.
     const auto known = comms_.find({id, rank});
     if (known != comms_.end()) return known->second;
     if (out_.comms.size() == kMostComms) return -1;
@@ -200,6 +207,7 @@ class FileReader {
   std::map<std::pair<uint64_t, int32_t>, ptrdiff_t> comms_;
   size_t steps_ = 0;
   // Of the clock of operations minus that of steps.
+  // Half of the range: the difference of two bounds must not overflow.
   static constexpr int64_t kNoBound = std::numeric_limits<int64_t>::min() / 2;
   int64_t earliest_ = kNoBound, latest_ = -kNoBound;
 };

@@ -11,6 +11,7 @@
 
 namespace lockstep::readers::comma {
 
+// One transfer. `step`: its number within the network operation.
 struct Step {
   int32_t step = 0;
   uint64_t bytes = 0;
@@ -20,6 +21,7 @@ struct Step {
   int64_t end_ns = 0;
 };
 
+// What the network did for one operation over one channel with one peer.
 struct NetworkOp {
   int32_t peer = -1, rank = -1;  // in the communicator
   int64_t pid = -1;              // of the process it works for
@@ -37,10 +39,11 @@ struct CommMember {
   int32_t rank = -1;
 };
 
+// As its host enqueued it. Times are on the clock that FileRecords::is_epoch tells.
 struct Operation {
   uint32_t comm = 0;  // of FileRecords::comms
   bool is_p2p = false;
-  bool ended = true;             // CoMMA gave it up: it had not ended
+  bool ended = true;             // false: CoMMA gave it up before it ended
   std::string_view func;         // "AllReduce"; static
   std::string_view algo, proto;  // NCCL's spelling; empty unknown; static
   int32_t peer = -1;

@@ -45,6 +45,8 @@ bool CallOrder::finish() {
     places += uint64_t{function.back().seq} + 1;
   }
   const bool plausible = places <= kept * kMostFreePlaces + kFewPlaces && places < kMostPlaces;
+  // A merge of sorted lists by time: the list whose next operation ended first gives it. n log k for k
+  // functions, of which there are few.
   struct Head {
     Function* function;
     size_t next;

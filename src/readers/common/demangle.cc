@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The demangler of the C++ library has no limit: parts of a symbol may refer to earlier parts, and each such
+// reference can multiply the name. So a symbol that refers too often stays as it is.
 #include "readers/common/demangle.h"
 
 #include <cxxabi.h>
@@ -41,6 +43,8 @@ std::string demangled(std::string_view symbol) {
 }
 
 std::string scoped_name(std::string_view symbol) {
+  // Names stand in it with their lengths. What follows the last of them, templates and arguments, is not
+  // read.
   std::string_view rest = symbol;
   if (!rest.starts_with("_Z")) return std::string(symbol);
   rest.remove_prefix(2);

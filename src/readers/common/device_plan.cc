@@ -32,6 +32,7 @@ void DevicePlan::add(const PlannedDevice& device) {
   }
   Planned& known = planned_[at->second];
   PlannedDevice& into = known.device;
+  // Two ordinals for one device cannot both be the host's number, so neither counts.
   known.contradictory =
       known.contradictory || (into.ordinal >= 0 && device.ordinal >= 0 && into.ordinal != device.ordinal);
   into.ordinal = std::max(into.ordinal, device.ordinal);
@@ -54,6 +55,7 @@ std::vector<int32_t> DevicePlan::places(const Rows& rows) const {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const std::string &x = planned_[rows[a]].device.pci, &y = planned_[rows[b]].device.pci;
+    // Devices without an address come last, in the order of the files.
     return std::tuple(x.empty(), x) < std::tuple(y.empty(), y);
   });
   std::vector<int32_t> places(rows.size());
@@ -62,6 +64,7 @@ std::vector<int32_t> DevicePlan::places(const Rows& rows) const {
 }
 
 std::vector<int32_t> DevicePlan::host_numbers(const std::map<std::string, Rows>& hosts) const {
+  // Node ranks only where each host names one and no two the same: else two hosts would share a block.
   std::vector<int32_t> by_name, by_node;
   for (const auto& [host, rows] : hosts) {
     by_name.push_back(static_cast<int32_t>(by_name.size()));

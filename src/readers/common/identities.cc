@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A name does not tell things apart, so facts beside it decide. Two that contradict each other are two
+// things; else the best agreement wins. Things that share a fact are tried first: names of which there are
+// thousands stay cheap.
 #include "readers/common/identities.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@ int agreement(const Facts& a, const Facts& b) {
   for (const auto& [what, values] : fewer) {
     const auto other = more.find(what);
     if (other == more.end() || values.empty() || other->second.empty()) continue;
+    // A fact may have several values, as a process may have several GPUs. One in common is enough.
     if (!share_one(values, other->second)) return -1;
     ++common;
   }

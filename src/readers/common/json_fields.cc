@@ -5,6 +5,7 @@ namespace lockstep::readers::common {
 namespace {
 
 constexpr size_t kLongestText = 256;
+// 143 years; in ns it fits into 64 bits.
 constexpr uint64_t kMostUs = uint64_t{1} << 52;
 
 }  // namespace
@@ -17,6 +18,7 @@ bool is_true(const simdjson::dom::element& object, std::string_view key) {
 std::string_view text_or_empty(const simdjson::dom::element& object, std::string_view key) {
   std::string_view text;
   if (object[key].get(text) != simdjson::SUCCESS) return {};
+  // Valid until the next line is parsed, as all that the parser gives.
   return text.substr(0, kLongestText);
 }
 

@@ -22,6 +22,7 @@ T number_or(const simdjson::dom::element& object, std::string_view key, T fallba
     return fallback;
   return static_cast<T>(value);
 }
+// False where it is absent or no boolean.
 bool is_true(const simdjson::dom::element& object, std::string_view key);
 // At most 256 bytes of it.
 std::string_view text_or_empty(const simdjson::dom::element& object, std::string_view key);

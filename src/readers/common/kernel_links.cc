@@ -27,6 +27,7 @@ class Linker {
     links_.work.resize(calls.size());
     links_.call_of_kernel.assign(kernels.size(), kNoRow);
     batch_.assign(calls.size(), 0);
+    // Of launches with one number a recorded call comes before what an arrow alone tells.
     std::sort(launches.begin(), launches.end(), [](const KernelLaunch& a, const KernelLaunch& b) {
       return std::tie(a.correlation, a.is_flow, a.start_ns) < std::tie(b.correlation, b.is_flow, b.start_ns);
     });
@@ -51,6 +52,7 @@ class Linker {
       const KernelLaunch* launch = launch_of(kernels_[kernel]);
       return launch == nullptr ? INT64_MAX : launch->start_ns;
     };
+    // In the order of launches: the first kernel of a group claims its calls, and later ones join it.
     std::stable_sort(left.begin(), left.end(),
                      [&](uint32_t a, uint32_t b) { return launched(a) < launched(b); });
     for (const uint32_t kernel : left) attach_to_group(kernel);
@@ -74,6 +76,7 @@ class Linker {
   // Files of 2023 and before give a kernel its own correlation as id, which may by chance be that of another
   // call.
   uint32_t direct_call(const LinkedKernel& kernel) const {
+    // A replay runs when its graph is launched, long after the call that was captured.
     if (trace_.kernels.graph[kernel.row] != 0) return kNoRow;
     const KernelLaunch* const launch = launch_of(kernel);
     if (const auto at = by_external_.find(kernel.external);
@@ -107,6 +110,7 @@ class Linker {
     work.gpu_end_ns = std::max(work.gpu_end_ns, end);
     if (launch == nullptr) return;
     if (work.launch == nullptr || launch->start_ns < work.launch->start_ns) work.launch = launch;
+    // No kernel begins before its launch: what seems so bounds the error of the two clocks from below.
     links_.contradiction_ns = std::max(links_.contradiction_ns, launch->start_ns - start);
   }
 

@@ -25,6 +25,7 @@ std::string uri_of(const std::string& path) {
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error).string();
   constexpr char kHex[] = "0123456789ABCDEF";
+  // A question mark in a path would begin the URI's parameters otherwise.
   std::string uri = "file://";
   for (const char c : error ? path : absolute) {
     const auto byte = static_cast<unsigned char>(c);
@@ -43,6 +44,7 @@ std::string uri_of(const std::string& path) {
 }  // namespace
 
 void Query::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+// _v2: statements that are still there keep the handle until they end.
 void SqliteFile::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 SqliteFile::~SqliteFile() = default;
 
@@ -63,6 +65,7 @@ bool Query::is_null(int column) const { return sqlite3_column_type(statement_.ge
 std::string_view Query::text(int column) const {
   const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   if (text == nullptr) return {};
+  // The text first, then its length: SQLite may convert the value for the first call.
   return {text, std::min(static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)), kLongestText)};
 }
 
@@ -76,6 +79,7 @@ Result<std::unique_ptr<SqliteFile>> SqliteFile::open(const std::string& path, st
   auto whole = open(path, prefix, false);
   if (whole) return whole;
   auto cut = open(path, prefix, true);
+  // The first error is told: the second one is about a way of reading that nobody asked for.
   return cut ? std::move(cut) : std::move(whole);
 }
 
@@ -90,6 +94,7 @@ bool SqliteFile::has_table_like(const std::string& path, std::span<const std::st
   for (const bool is_cut : {false, true}) {
     auto database = connect(path, is_cut);
     if (!database) continue;
+    // Of the schema alone, so the budget does not grow with the file.
     (*database)->budget_ = sqlite_work(0, kInstructionsPerByte);
     const auto names = ordinary_tables((*database)->handle_.get(), path);
     if (!names) continue;

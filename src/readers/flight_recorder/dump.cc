@@ -142,6 +142,7 @@ class Reader {
       own = std::to_string(values_.integer(values_.find(entry, "pg_id"), 0));
     }
     const auto [at, is_new] = group_ids_.try_emplace(own, static_cast<uint32_t>(dump_.groups.size()));
+    // Old dumps list no groups, and damaged ones may lack one: its members are then not known.
     if (is_new) dump_.groups.push_back({.name = own, .description = description, .ranks = {}});
     return at->second;
   }
@@ -205,9 +206,11 @@ class Reader {
     entry.func = model::nccl_func(called);
     entry.is_p2p = entry.func == "Send" || entry.func == "Recv";
     entry.closes = called.ends_with("coalesced");
+    // Older versions count all operations of a group by one number.
     entry.seq = integer(from, "collective_seq_id", integer(from, "seq_id", -1));
     entry.p2p_seq = integer(from, "p2p_seq_id", -1);
     entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
+    // Before anything is left out: it follows the numbers of all entries.
     plausibility_.look(values_, from, entry, dump_);
     if (entry.is_p2p) {
       entry.peer = peer_of(called);
@@ -226,6 +229,7 @@ class Reader {
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
     entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));
     int64_t timeout_ms = integer(from, "timeout_ms", 0);
+    // 49 days at most, so that ns fit into 64 bits.
     entry.timeout_ns = std::clamp<int64_t>(timeout_ms, 0, int64_t{1} << 32) * 1'000'000;
     const std::string_view state = values_.text(values_.find(from, "state"));
     if (state == "completed") {
@@ -305,6 +309,7 @@ Result<Dump> read_dump(const std::string& path) {
     return Error{ErrorCode::kInvalidInput, "larger than any Flight Recorder dump (1 GiB)", path};
   std::string bytes(file.size(), '\0');
   bytes.resize(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
+  // PROTO, with which a pickle of protocol 2 and above begins. JSON is text.
   const bool is_pickle = !bytes.empty() && static_cast<uint8_t>(bytes[0]) == 0x80;
   auto document = is_pickle ? read_pickle(bytes) : read_json(bytes);
   Dump dump;

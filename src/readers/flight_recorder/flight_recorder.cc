@@ -112,6 +112,7 @@ class TraceMaker {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
     const std::string name = model::process_group_name(group.name, group.description);
+    // PyTorch's dumps lack NCCL's id. This one is made of what the dumps of all members have alike.
     comm.comm_id = model::process_group_id(name, group.ranks);
     comm.name = trace_.strings.intern(name);
     comm.ranks = group.ranks.empty() ? -1 : static_cast<int32_t>(group.ranks.size());
@@ -174,6 +175,7 @@ class TraceMaker {
     op.called_ns = entry.created_ns;
     op.gpu_error_ns = -1;
     if (entry.completion == Completion::kCompleted) {
+      // When the watchdog noticed; it polls, so the end was before.
       op.gpu_end_ns = entry.completed_ns;
     } else if (entry.completion == Completion::kStarted) {
       op.gpu_start_ns = entry.started_ns;
@@ -223,6 +225,7 @@ class Source : public model::TraceSource {
     source->dumps_ = std::move(read.files);
     source->bad_files_ = std::move(read.bad_files);
     source->name_ = std::move(read.name);
+    // In this order: only dumps that are kept say who is in a group and how long operations waited.
     source->keep_newest();
     source->complete_groups();
     source->find_time();
@@ -286,6 +289,7 @@ class Source : public model::TraceSource {
     }
     for (Dump& dump : dumps_) {
       for (Group& group : dump.groups) {
+        // In order of ranks, as the dumps are: the same on all of them, so they become one communicator.
         if (group.ranks.empty()) group.ranks = users[group.name];
       }
     }

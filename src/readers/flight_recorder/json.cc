@@ -22,13 +22,16 @@ class Builder {
   bool boolean(bool value) { return add({.kind = Kind::kBool, .integer = value}); }
   bool number_integer(int64_t value) { return add({.kind = Kind::kInt, .integer = value}); }
   bool number_unsigned(uint64_t value) {
+    // No field needs more than 63 bits: a larger number is damaged, and stays large.
     return number_integer(static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
   }
   bool number_float(double value, const std::string&) { return add({.kind = Kind::kFloat, .number = value}); }
   bool string(std::string& value) {
+    // The parser allows a text to be moved out of its buffer.
     return add({.kind = Kind::kText, .text = document.values.keep(std::move(value))});
   }
   bool binary(std::vector<uint8_t>&) { return false; }
+  // A key is an item as its value is: items of a dict are keys and values by turns.
   bool key(std::string& value) { return string(value); }
   bool start_object(size_t) { return open(Kind::kDict); }
   bool start_array(size_t) { return open(Kind::kList); }

@@ -84,6 +84,7 @@ class Machine {
  private:
   // An empty text: the file ends early.
   void fail(const char* problem) {
+    // The first one stands: others may follow from it.
     if (problem_ == nullptr) problem_ = problem;
   }
   Error wrong(const std::string& problem) const {
@@ -157,6 +158,7 @@ class Machine {
       if (digits.empty()) return;
       return push_integer(static_cast<int8_t>(digits.back()) < 0 ? INT64_MIN : INT64_MAX);
     }
+    // Two's complement in as few bytes as it needs.
     uint64_t number = take(size);
     if (size > 0 && size < 8 && (number >> (8 * size - 1) & 1) != 0) number |= ~uint64_t{0} << 8 * size;
     push_integer(static_cast<int64_t>(number));
@@ -238,6 +240,7 @@ class Machine {
       case kProto:
         if (take(1) > kNewestProtocol) fail("a pickle protocol that is newer than 5");
         return;
+      // How much a reader should fetch at once; nothing about values.
       case kFrame:
         take(8);
         return;
@@ -249,6 +252,7 @@ class Machine {
       case kNewTrue:
       case kNewFalse:
         return push({.kind = Kind::kBool, .integer = op == kNewTrue});
+      // Of the integers of fixed size only this one has a sign.
       case kBinInt:
         return push_integer(static_cast<int32_t>(take(4)));
       case kBinInt1:
@@ -271,6 +275,7 @@ class Machine {
         return put(take(1));
       case kLongBinPut:
         return put(take(4));
+      // Its index is the number of those before it.
       case kMemoize:
         return put(memo_.size());
       case kBinGet:
@@ -319,6 +324,7 @@ class Machine {
         marks_.pop_back();
         return;
       default:
+        // GLOBAL, REDUCE and INST end up here.
         return fail("an opcode that plain values do not need (nothing of it was run)");
     }
   }
@@ -330,6 +336,7 @@ class Machine {
   Document document_;
   std::vector<ValueId> stack_;
   std::vector<size_t> marks_;  // sizes of the stack
+  // Indexes are the file's choice: a map, as a large one must not cost memory.
   std::unordered_map<uint64_t, ValueId> memo_;
 };
 

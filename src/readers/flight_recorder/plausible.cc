@@ -19,6 +19,7 @@ bool is_near(int64_t ns, int64_t other_ns) { return ns >= other_ns - kHourNs && 
 }  // namespace
 
 void Plausibility::look(const Values& values, ValueId from, const Entry& entry, const Dump& dump) {
+  // All four are asked, as three of them remember the entry for the next one.
   const bool keys = has_its_keys(values, from), record = follows(values, from),
              time = has_its_time(values, from, entry), group = has_its_group(entry, dump);
   impossible_ += !(keys && record && time && group);
@@ -57,6 +58,7 @@ bool Plausibility::has_its_group(const Entry& entry, const Dump& dump) {
   const Group& group = dump.groups[entry.group];
   const bool is_member = dump.rank < 0 || group.ranks.empty() ||
                          std::find(group.ranks.begin(), group.ranks.end(), dump.rank) != group.ranks.end();
+  // Sends and receives have numbers of the rank's own.
   if (!is_member || entry.is_p2p || entry.seq < 0) return is_member;
   const auto [at, is_first] = seq_.try_emplace(entry.group, entry.seq);
   const int64_t before = at->second;

@@ -31,6 +31,7 @@ int64_t Values::integer(ValueId id, int64_t otherwise) const {
     case Value::Kind::kInt:
       return value.integer;
     case Value::Kind::kFloat:
+      // Converting a number that does not fit is undefined behaviour. This refuses "inf" and "nan" as well.
       return std::abs(value.number) < 0x1p62 ? static_cast<int64_t>(value.number) : otherwise;
     case Value::Kind::kText: {
       int64_t integer = 0;

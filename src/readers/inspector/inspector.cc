@@ -74,6 +74,7 @@ class TraceMaker {
     process.device = process.gpu = -1;
     process.world = world_.ranks;
     for (const CommHeader& comm : process_.comms) {
+      // The only number that the ranks of a job have in these files.
       if (comm.id == world_.comm) process.rank = comm.rank;
     }
     process.first_ns = INT64_MAX;
@@ -86,6 +87,7 @@ class TraceMaker {
   }
 
   static int64_t begin_ns(const Record& record) {
+    // 1 at least: 0 stands for a time that is not known.
     const int64_t begun = std::max<int64_t>(record.ended_ns - record.duration_ns, 1);
     return record.enqueued_ns != 0 ? std::min(record.enqueued_ns, begun) : begun;
   }
@@ -100,6 +102,7 @@ class TraceMaker {
     comm.nodes = header.nodes;
     comm.api_version = kApiVersion;
     comm.device = comm.gpu = -1;
+    // Places come from the files of all members together, so they compare across ranks.
     comm.numbered = 1;
     comm.init_ns = trace_.processes.first_ns[0];
     trace_.comms.append(comm);
@@ -134,6 +137,7 @@ class TraceMaker {
     op.gpu_error_ns = -1;
     op.gpu_end_ns = record.ended_ns;
     op.gpu_source = static_cast<uint8_t>(model::GpuTimeSource::kInspector);
+    // What the host measured holds its own delays, so such an operation has an end and no length.
     if (record.gpu_timed) {
       op.gpu_start_ns = std::max<int64_t>(record.ended_ns - record.duration_ns, 1);
     } else {
@@ -154,6 +158,7 @@ class TraceMaker {
       ++records;
     }
     uint64_t missing = 0;
+    // place() left one record of each number: there are never more records than numbers.
     for (const auto& [key, count] : counts) missing += count.first - count.second;
     return missing;
   }
@@ -164,6 +169,7 @@ class TraceMaker {
   void add_losses(const std::vector<Placed>& placed) {
     lose("missing_record", missing(placed),
          "operations that Inspector did not keep, according to gaps in their numbers");
+    // Of every file: the dump thread writes at intervals, and nothing tells when it wrote last.
     lose("unwritten_tail", 1, "what Inspector had not yet written, or had not ended, is not in the files");
     lose("repeated_record", repeated_, "operations with a repeated number");
     lose("no_gpu_time", untimed_,
@@ -300,6 +306,7 @@ class Source : public model::TraceSource {
         if (!record.is_p2p)
           orders_[process.comms[record.comm].id].add(
               process.shapes[record.shape].func, record.seq,
+              // When it was enqueued orders calls best; only verbose files tell it.
               record.enqueued_ns != 0 ? record.enqueued_ns : record.ended_ns);
       }
     }

@@ -25,6 +25,7 @@ using common::text_or_empty;
 using simdjson::dom::element;
 
 constexpr size_t kLongestLine = 256 << 10;  // a verbose record of 64 channels has some 20 KiB
+// Files may be hostile. What is beyond these is counted and left out, or is no record.
 constexpr size_t kMostRecords = size_t{1} << 26;
 constexpr size_t kMostComms = 1 << 16, kMostShapes = 4096, kMostProcesses = 1 << 16;
 constexpr std::string_view kNoVersion = "none";
@@ -49,6 +50,7 @@ class FileReader {
     const bool has_owner =
         row["header"].get(header) == simdjson::SUCCESS && row["metadata"].get(metadata) == simdjson::SUCCESS;
     if (!has_owner) return add_to_batch(row);
+    // A marker, or a line that says whose it is: either ends the batch before it.
     batch_ = {};
     const std::string_view version = text_or_empty(metadata, "inspector_output_format_version");
     note_version(version);
@@ -87,6 +89,8 @@ class FileReader {
 
   bool begin_batch(const Owner& owner, const element& stats, std::string_view version) {
     uint64_t& dropped = dropped_[{owner.process, owner.comm}];
+    // The counts are running totals: the largest is all that was lost. Modulo keeps damaged ones from
+    // overflowing the sum.
     dropped = std::max(dropped, number_or<uint64_t>(stats, "coll_dropped_total", 0) % kMostSeq +
                                     number_or<uint64_t>(stats, "p2p_dropped_total", 0) % kMostSeq);
     if (!rules_lines_behind(version)) return true;
@@ -103,6 +107,7 @@ class FileReader {
       element work;
       const bool is_work =
           row["coll_perf"].get(work) == simdjson::SUCCESS || row["p2p_perf"].get(work) == simdjson::SUCCESS;
+      // Counted as a line of Inspector's, so that a file of such lines gets an error that says why.
       if (is_work) ++out_.without_owner;
       return is_work;
     }
@@ -158,6 +163,7 @@ class FileReader {
     int64_t seen_ns = 0;
     for (const element channel : channels)
       seen_ns = std::max(seen_ns, ns_of_us(number_or<uint64_t>(channel, "kernel_stop_ts", 0)));
+    // The record was written some time after the end that the host saw.
     if (seen_ns != 0) record.ended_ns = std::min(record.ended_ns, seen_ns);
   }
 
@@ -167,6 +173,7 @@ class FileReader {
     const auto shape = shape_of(work, record, process);
     if (shape < 0) return false;
     record.comm = owner.comm;
+    // The peer is a rank of this communicator; another number is a damaged one.
     if (record.is_p2p && record.peer >= process.comms[record.comm].ranks) return false;
     record.shape = static_cast<uint32_t>(shape);
     process.records.push_back(record);
@@ -187,6 +194,7 @@ class FileReader {
   ProcessRecords* process_of(const element& metadata) {
     const std::string_view host = text_or_empty(metadata, "hostname");
     const auto pid = number_or<int64_t>(metadata, "pid", -1);
+    // Lines of one process follow each other, so the one before is asked first.
     if (last_ < out_.processes.size() && out_.processes[last_].pid == pid &&
         out_.processes[last_].host == host)
       return &out_.processes[last_];
@@ -224,6 +232,7 @@ class FileReader {
                     .algo = std::string(text_or_empty(work, "coll_algo")),
                     .proto = std::string(text_or_empty(work, "coll_proto"))};
     if (shape.func.empty()) return -1;
+    // A job has some dozens of shapes. The limit bounds what a hostile file makes of this search.
     const auto at = std::find(process.shapes.begin(), process.shapes.end(), shape);
     if (at == process.shapes.end() && process.shapes.size() == kMostShapes) return -1;
     const auto row = at - process.shapes.begin();

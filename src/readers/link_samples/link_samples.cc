@@ -15,6 +15,7 @@ bool sniff(std::span<const std::byte> first_bytes) {
 
 }  // namespace
 
+// No operations, so no source: the verdict reads these files by links/samples/sample_log.h.
 const Format kFormat{.name = "link_samples", .summary = "link counters", .sniff = sniff, .open = nullptr};
 
 }  // namespace lockstep::readers::link_samples

@@ -30,6 +30,7 @@ bool TorchParser::announcement(std::string_view text, const Here& here) {
   const int64_t seq = number(captures[1], 18);
   const auto known = announced_.find(rank);
   const bool is_new = known == announced_.end();
+  // An older announcement of a rank says nothing new. Beyond the bound no rank is added.
   if (rank < 0 || seq < 0 || (is_new ? announced_.size() >= kAnnouncersMost : known->second.seq >= seq))
     return true;
   TorchLine line;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kNo = std::string_view::npos;
 
+// Nine digits fit into 32 bits. What has more is no rank, card or channel.
 int32_t small(std::string_view text) {
   return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
 }
@@ -51,6 +52,7 @@ bool is_device(const CommPart& part, const std::string& device) {
 
 // "AllReduce of 512 float32, sum", "Broadcast of 512 int8, root 3".
 std::string call_text(const Captures& captures) {
+  // By ncclDataType_t and ncclRedOp_t: NCCL prints their numbers.
   static constexpr std::string_view kTypes[] = {"int8",    "uint8",    "int32",      "uint32",
                                                 "int64",   "uint64",   "float16",    "float32",
                                                 "float64", "bfloat16", "float8e4m3", "float8e5m2"};
@@ -81,6 +83,7 @@ ChannelPosition* LogParser::position(CommPart& part, int64_t channel) {
   if (channel < 0 || channel >= static_cast<int64_t>(Connection::kLanesMost)) return nullptr;
   const auto needed = static_cast<size_t>(channel) + 1;
   if (part.positions.size() < needed) {
+    // A damaged number takes places for all channels before it, so all communicators together are bounded.
     if (positions_ + needed - part.positions.size() > LogModel::kPositionsMost) {
       ++model_.coverage.beyond;
       return nullptr;
@@ -219,6 +222,7 @@ int32_t last_lane(const Connection& row) {
 // Where several communicators fit, that is taken whose other member has the device at the other end, and that
 // has as many channels.
 void LogParser::resolve_connections() {
+  // The other end of a connection is a member of the same communicator, mostly of another process.
   std::unordered_map<std::string, const CommPart*> part_of_rank;
   for (const CommPart& part : model_.comms) {
     if (!part.group.empty()) part_of_rank[part.group + ' ' + std::to_string(part.rank)] = &part;
@@ -254,12 +258,14 @@ void LogParser::call(uint32_t process, const Captures& captures) {
   if (captures.count < 10 || captures[0] == "Send" || captures[0] == "Recv") return;
   CommPart* part = comm_of(process, to_hex(captures[7]));
   if (part == nullptr) return;
+  // Calls are the most of a log, so each keeps its line in 32 bits.
   if (calls_ >= LogModel::kCallsMost || line_ > UINT32_MAX) {
     ++model_.coverage.beyond;
     return;
   }
   const std::string_view what(captures[3].data(),
                               static_cast<size_t>(captures[6].end() - captures[3].data()));
+  // Equal calls share their text: a job calls a few shapes, again and again.
   key_.assign(captures[0].substr(0, 40)).append(" ").append(what.substr(0, 80));
   auto found = call_shape_by_text_.find(key_);
   if (found == call_shape_by_text_.end()) {

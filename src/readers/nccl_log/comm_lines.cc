@@ -41,6 +41,7 @@ int32_t number_before(std::string_view text, std::string_view name) {
   return small(text.substr(begin == kNo ? 0 : begin + 1, at - (begin == kNo ? 0 : begin + 1)));
 }
 
+// A pointer means something within its process alone.
 std::string pointer_key(uint32_t process, uint64_t pointer) {
   return std::to_string(process) + ' ' + std::to_string(pointer);
 }
@@ -48,6 +49,7 @@ std::string pointer_key(uint32_t process, uint64_t pointer) {
 }  // namespace
 
 CommPart* LogParser::comm_of(uint32_t process, uint64_t pointer) {
+  // Lines of one communicator follow each other, so the one that was asked for last is asked first.
   if (last_comm_ != kNobody && model_.comms[last_comm_].process == process &&
       model_.comms[last_comm_].pointer == pointer)
     return model_.comms[last_comm_].ended ? nullptr : &model_.comms[last_comm_];
@@ -59,6 +61,8 @@ CommPart* LogParser::comm_of(uint32_t process, uint64_t pointer) {
 
 CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
   const auto& rows = contexts_[process].comms;
+  // What a thread is creating is among the newest. A job that makes communicators without end must not be
+  // searched from its beginning for each line.
   constexpr size_t kLookBack = 64;
   for (size_t i = rows.size(); i-- > 0 && rows.size() - i <= kLookBack;) {
     if (model_.comms[rows[i]].tid == tid) return &model_.comms[rows[i]];
@@ -108,6 +112,7 @@ CommPart* LogParser::made_comm(uint32_t process, int64_t tid, uint64_t pointer, 
   const auto row = static_cast<uint32_t>(model_.comms.size());
   context.comms.push_back(row);
   comm_by_pointer_[pointer_key(process, pointer)] = row;
+  // They may be of a communicator that had this pointer before.
   last_connection_row_ = last_comm_ = kNobody;
   CommPart& part = model_.comms.emplace_back();
   if (unborn != context.unborn.end()) {
@@ -123,6 +128,7 @@ CommPart* LogParser::made_comm(uint32_t process, int64_t tid, uint64_t pointer, 
 }
 
 void LogParser::comm_life(const Head& head, uint32_t process, const Captures& captures) {
+  // Counted from the end: one of the patterns has a rank more before them.
   const std::string_view rest = captures[captures.count - 1];
   const int32_t rank = small(captures[captures.count - 2]);
   const uint64_t pointer = to_hex(captures[captures.count - 3]);
@@ -137,6 +143,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   }
   const bool ends = event.ends_with("COMPLETE") && !event.starts_with("Init");
   if (part == nullptr) {
+    // The end of one that the log told nothing of: there is nothing to keep.
     if (ends && !event.starts_with("Abort")) return;
     part = made_comm(process, head.tid, pointer, rank, event == "Init COMPLETE");
     if (part == nullptr) return;

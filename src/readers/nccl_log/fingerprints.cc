@@ -35,6 +35,7 @@ bool second_fingerprint(std::string_view text, Fingerprint& print) {
 
 int64_t number_in(std::string_view words) {
   static const Pattern kNumber("SequenceNumber={int}");
+  // So many fit into 64 bits.
   constexpr size_t kDigitsMost = 18;
   Captures captures;
   const size_t at = std::min(words.find("SequenceNumber="), words.size());
@@ -71,6 +72,7 @@ bool read_mismatch(std::string_view text, TorchLine& line) {
   line.remark = TorchRemark::kMismatch;
   line.rank = own.rank;
   line.seq = number_in(own.words);
+  // The first rank's operation is worth telling alone.
   if (!second_fingerprint(text, other)) return true;
   line.other_rank = other.rank;
   line.other_seq = number_in(other.words);

@@ -185,6 +185,7 @@ bool plugin_test_head(std::string_view line, Head& head) {
 
 bool find_nccl_head(std::string_view line, Head& head) {
   for (size_t at = line.find("NCCL "); at != kNo; at = line.find("NCCL ", at + 5)) {
+    // The word stands in sentences, too, so each place is tried.
     if (head_at(line, at, head)) return true;
   }
   return false;

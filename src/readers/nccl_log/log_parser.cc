@@ -100,6 +100,7 @@ void LogParser::resolve_ranks() {
     most[part.process] = part.ranks;
     model_.processes[part.process].rank = part.rank;
   }
+  // Launchers often give each rank a file of its own, which then speaks of one rank.
   constexpr int32_t kNone = -1, kSeveral = -2;
   std::vector<int32_t> rank_of_file(model_.files.size(), kNone);
   const auto add = [&](uint32_t file, int32_t rank) {
@@ -117,6 +118,7 @@ void LogParser::resolve_ranks() {
 LogModel LogParser::take() {
   model_.torch = torch_.take();
   model_.coverage.beyond += torch_.beyond();
+  // A log may end within a list of links.
   for (uint32_t process = 0; process < contexts_.size(); ++process) close_device(process);
   resolve_ranks();
   resolve_connections();
@@ -141,6 +143,7 @@ bool LogParser::holds_many_heads(std::string_view body) {
 // A torn line holds several heads; each rules what stands up to the next. What another line was written into
 // lacks its end: of what it informs of, only the end of a creation is believed, which says so itself.
 void LogParser::headed(Head head) {
+  // Bounds what one hostile line costs. A paste holds as many heads as the log had lines.
   constexpr size_t kHeadsMost = 64;
   bool is_paste = false;
   for (size_t heads = 0; heads < kHeadsMost || is_paste; ++heads) {
@@ -189,6 +192,7 @@ void LogParser::cut_glued_text(Head& head) const {
 uint32_t LogParser::process_of(const Head& head) {
   // Of lines that name no process, those with the mark of one rank are of one.
   if (head.host_pid.empty()) return process_without_name(rank_of_prefix(head.prefix));
+  // Lines of one process follow each other.
   if (head.host_pid == last_name_ && last_process_ != kNobody) return last_process_;
   last_name_ = head.host_pid;
   auto found = process_by_name_.find(last_name_);
@@ -301,6 +305,7 @@ void LogParser::stated(const Head& head, std::string_view body) {
 }
 
 void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Captures& captures) {
+  // Who said what: the same words of one process only count.
   key_.assign(1, static_cast<char>(kind));
   key_.append(reinterpret_cast<const char*>(&process), sizeof(process));
   for (size_t i = 0; i < captures.count; ++i) {
@@ -314,6 +319,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
     fact.is_torn = fact.is_torn && is_behind_tear_;
     return;
   }
+  // By process and kind, so that a remark that is made without end leaves room for the others.
   size_t& of_kind = facts_of_process_kind_[static_cast<uint64_t>(process) << 8 | static_cast<uint64_t>(kind)];
   if (of_kind >= LogModel::kFactsOfKindMost || model_.facts.size() >= LogModel::kFactsMost) {
     ++model_.coverage.beyond;
@@ -350,6 +356,7 @@ void LogParser::unknown(const Head& head, uint32_t process, std::string_view bod
   auto found = model_.unknown.find(shape);
   if (found == model_.unknown.end()) {
     if (model_.unknown.size() >= LogModel::kShapesMost) {
+      // Counted all the same: the report tells how much of a log was not understood.
       shape = "(others)";
     }
     UnknownShape first;
@@ -410,6 +417,7 @@ void LogParser::costs(LineKind kind, uint32_t process, const Captures& captures)
       continue;
     }
     const size_t slash = cell.find('/');
+    // The line that names the algorithms is missing, or has fewer.
     if (column / kProtocols >= algorithms.size() || slash == kNo) return;
     std::string_view bandwidth = cell.substr(slash + 1);
     while (bandwidth.starts_with(' ')) bandwidth.remove_prefix(1);

@@ -19,6 +19,7 @@ namespace lockstep::readers::nccl_log {
 
 class LogParser {
  public:
+  // begin_file(), its bytes in pieces of any size, end_file(); then the next file.
   void begin_file(std::string name);
   void feed(std::string_view piece);
   void end_file();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What counts as a log. In a directory, marks of NCCL, PyTorch, launchers and the kernel decide. A file that
+// somebody names may be any printed text: what it says is known when it is read.
 #include "readers/nccl_log/nccl_log.h"
 
 #include <algorithm>
@@ -48,6 +50,7 @@ bool may_be_a_log(std::span<const std::byte> first_bytes) {
   const size_t second = text.find_first_not_of(" \t\r\n", first + 1);
   if (text[first] == '{' && (second == std::string::npos || text[second] == '"' || text[second] == '}'))
     return false;
+  // A JSON list of objects or texts. A log may begin with a bracket, too: "[rank0]", "[2031-03-03 ...".
   const bool is_list = text[first] == '[' && text.find_first_of("{\"\n", first + 1) == first + 1;
   const bool is_printed = std::none_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

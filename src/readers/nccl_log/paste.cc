@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Forms of one line put a blank where lines ended. A line begins where words stand that lines begin with and
+// sentences do not hold. Each blank is compared with these, so the cost grows with the text and not with its
+// square.
 #include "readers/nccl_log/paste.h"
 
 #include <algorithm>

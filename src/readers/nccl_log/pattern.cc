@@ -39,6 +39,7 @@ Pattern::Pattern(std::string_view source) {
   whole_ = source.ends_with('$');
   if (whole_) source.remove_suffix(1);
   size_t begin = 0, holes = 0;
+  // One step beyond the end, which closes the last literal.
   for (size_t at = 0; at <= source.size();) {
     size_t length = 0;
     const Part part = at < source.size() ? part_at(source.substr(at), length) : Part::kLiteral;
@@ -52,6 +53,7 @@ Pattern::Pattern(std::string_view source) {
     holes += part == Part::kSkip ? 0 : 1;
     begin = at += length;
   }
+  // Patterns are our own: too many holes are a mistake in a .def file.
   LOCKSTEP_CHECK(holes <= Captures::kMost);
 }
 
@@ -85,12 +87,15 @@ size_t Pattern::take(size_t i, std::string_view text, size_t at) const {
     case Part::kSkip: {
       const size_t blank = skip(text, at, [](char c) { return c != ' '; });
       const std::string_view next = literal_after(i);
+      // Without a literal behind it, the blank ends a word.
       if (next.empty() || at >= text.size()) return some(blank);
+      // The literal may begin with the blank itself, so the search reaches as far behind it.
       const size_t found = text.substr(0, blank + next.size()).find(next, at + 1);
       return found == kNo || found > blank ? kNo : found;
     }
     case Part::kText: {
       const std::string_view next = literal_after(i);
+      // The first place alone: trying later ones would be backtracking.
       return next.empty() ? text.size() : text.find(next, at);
     }
     case Part::kRest:

@@ -38,6 +38,7 @@ void LogParser::begin_file(std::string name) {
 void LogParser::feed(std::string_view piece) {
   if (piece.empty()) return;
   model_.coverage.bytes += piece.size();
+  // The mark stands at the beginning of a file, and nowhere else.
   if (is_first_piece_ && Utf16::is(piece)) utf16_.emplace();
   if (utf16_) piece = utf16_->utf8(piece);
   if (is_first_piece_) look_at(piece.substr(0, kSample));
@@ -57,6 +58,7 @@ void LogParser::end_file() {
   splitter_.finish([this](std::string_view text) { physical_line(text); });
   if (!joined_.empty()) flush_joined();
   std::string mark;
+  // The exception is lost, but where it was raised may be all that is known of a rank.
   if (const std::string_view frame = program_.cut_off(mark, line_); !frame.empty()) {
     line_text_ = frame;
     Captures captures;
@@ -81,6 +83,7 @@ void LogParser::physical_line(std::string_view text) {
   }
   if (!joined_.empty() && (!may_continue(text) || begin_alike(joined_, text))) flush_joined();
   if (joined_.empty()) line_ = physical_line_;
+  // Only a line of the full width can have been broken. The bound holds where all lines have it.
   const bool is_full = text.size() == wrap_ && joined_.size() < LineSplitter::kLineMost;
   const size_t end = text.find_last_not_of(' ');
   const bool is_padded = is_full && end != kNo && end + 2 < text.size();
@@ -103,6 +106,8 @@ void LogParser::flush_joined() {
   is_joined_damaged_ = false;
 }
 
+// The order matters. Damage and cuts come first, as no reading of such a line can be trusted. A head comes
+// next, as it tells whose words these are. Then what PyTorch and programs say; last, heads that lost a part.
 void LogParser::line(std::string_view text) {
   ++model_.coverage.lines;
   line_text_ = text;
@@ -174,6 +179,7 @@ size_t LogParser::second_mark(std::string_view text) {
 }
 
 void LogParser::part_of_line(std::string_view text) {
+  // line() counts the part as a line again.
   --model_.coverage.lines;
   line(text);
 }
@@ -196,6 +202,7 @@ bool LogParser::program_line(std::string_view text) {
     if (torch_.raised(rank, line.text, [this] { return here(); })) return true;
     line.kind = LineKind::kProgramRaised;
   }
+  // Rows with holes keep what these hold. Of the others the words are the only value.
   const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kRanksMissing ||
                          line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
                          line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure ||

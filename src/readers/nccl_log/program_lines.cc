@@ -140,6 +140,7 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
   auto open = std::find_if(last_errors_.begin(), last_errors_.end(),
                            [&](const LastError& error) { return text.starts_with(error.prefix); });
   const bool has_mark = open != last_errors_.end();
+  // Without its mark only the very next line can be it, and only while one rank alone waits for its words.
   if (!has_mark && last_errors_.size() == 1 && last_errors_[0].line + 1 == lines_)
     open = last_errors_.begin();
   if (open == last_errors_.end()) return false;
@@ -160,6 +161,7 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
     const bool is_reported =
         mark.ends_with("exception: ");  // a program's own words: its next lines have no mark
     if (is_reported) mark = {};
+    // By mark: ranks that share a stream raise at the same moment, and their lines mix.
     if (tracebacks_.size() < kTracebacksMost) tracebacks_[std::string(mark)] = lines_;
     return !is_reported;
   }
@@ -180,6 +182,7 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
       ++open;
       continue;
     }
+    // The exception follows, so its frame is not the last word.
     frame_.clear();
     const bool follows = is_consequence(name, rest);
     line.text = trimmed(rest);
@@ -264,6 +267,7 @@ bool ProgramParser::culprits(std::string_view text, ProgramLine& line) {
     if (list_[0].size() < kTextMost) list_[0] += (ranks == 1 ? "" : ", ") + std::string(captures[0]);
   }
   if (ranks == 0) return false;
+  // Captures are views: what is put together has to outlive this call.
   list_[1] = std::to_string(ranks);
   line.captures.text[0] = list_[0];
   line.captures.text[1] = list_[1];

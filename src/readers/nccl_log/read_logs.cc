@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One parser reads all files, as members of one communicator are spread over them. Pieces bound the memory,
+// whatever a log's size.
 #include "readers/nccl_log/read_logs.h"
 
 #include <string_view>

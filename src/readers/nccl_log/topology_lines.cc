@@ -74,10 +74,12 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
       const double gbps = to_double(captures[0]);
       double& most = kind == LineKind::kPciLink ? of->pci_gbps : of->net_gbps;
       most = std::max(most, gbps);
+      // A number, as the vector may move before the links of this device are told.
       if (kind == LineKind::kPciLink) context.device = static_cast<uint32_t>(of - model_.topology.data());
       return kind == LineKind::kNetLink;
     }
     case LineKind::kXgmiLink:
+      // xGMI is AMD's link: it is summed up as NVLink is.
       if (context.device != kNobody) model_.topology[context.device].has_xgmi = true;
       [[fallthrough]];
     case LineKind::kNvLink:
@@ -98,6 +100,7 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
   while (!list.empty()) {
     while (list.starts_with(' ')) list.remove_prefix(1);
     Captures path;
+    // A list that was cut keeps the paths before the cut.
     if (!kPath.match(list, path)) return true;
     list.remove_prefix(static_cast<size_t>(path[3].end() - list.data()) + 1);
     if (!is_named(path[0]) || of->paths.contains(std::string(path[0]))) continue;

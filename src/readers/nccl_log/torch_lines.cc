@@ -55,6 +55,7 @@ int64_t seconds_of(std::string_view text) {
   time.tm_hour = small(at[3]);
   time.tm_min = small(at[4]);
   time.tm_sec = small(at[5]);
+  // Printed without a zone, so only the order of such times means something.
   return timegm(&time);
 }
 
@@ -117,6 +118,7 @@ void read_work(std::string_view text, TorchLine& line) {
 }
 
 // "0, 1, 5" up to a bracket that closes.
+// A list may name each rank of a large job, and damage may make it longer.
 std::vector<int32_t> read_ranks(std::string_view text) {
   std::vector<int32_t> ranks;
   text = text.substr(0, text.find(']'));
@@ -159,6 +161,8 @@ bool TorchParser::line(std::string_view text, const Here& here) {
   }
   if (announcement(text, here)) return true;
   if (desync(text, line) || launcher(text, line, here)) {
+    // Lines of a report have no mark. The rank that spoke last printed them; of an exit it would be the
+    // launcher.
     if (line.rank < 0 && line.remark != TorchRemark::kExit) line.rank = last_rank_;
     if (line.remark != TorchRemark::kExit || line.rank >= 0) keep(std::move(line), here);
     return true;
@@ -169,6 +173,7 @@ bool TorchParser::line(std::string_view text, const Here& here) {
 
 // A window or a mail breaks lines between words, at no common width.
 bool TorchParser::broken(std::string_view text, const Here& here) {
+  // Taken whatever comes: a rest stands on the very next line or nowhere.
   const std::string begin = std::exchange(broken_, {});
   const bool is_rest = !has(text, "ProcessGroupNCCL.cpp") && rank_of_prefix(text) < 0;
   if (!is_rest) return false;
@@ -350,6 +355,7 @@ bool TorchParser::desync(std::string_view text, TorchLine& line) {
   if (!in_snapshot_) return false;
   const size_t number = text.find('#');
   if (number != kNo && kStates.match(text.substr(number), captures)) {
+    // A heading: the ranks stand on the lines below it, which do not repeat the number.
     snapshot_seq_ = count_of(captures[0]);
     line.remark = TorchRemark::kStarted;
     return true;
@@ -420,6 +426,7 @@ bool TorchParser::launcher(std::string_view text, TorchLine& line, const Here& h
   if (report(text, line, here)) return true;
   if (match(text, "process rank ", kMpi, captures)) {
     line.rank = small(captures[0]);
+    // A signal is a negative code, as torchrun has it.
     line.exit_code = -small(captures[2]);
     return true;
   }
@@ -446,6 +453,7 @@ bool TorchParser::stack(std::string_view text, TorchLine& line) {
   Captures captures;
   const size_t at = text.find('#');
   if (at == kNo || !kFrame.match(text.substr(at), captures)) return false;
+  // Frames come innermost first: PyTorch's own stand before the program's.
   if (has(captures[2], "/torch/distributed/") || has(captures[2], "/torch/nn/")) return true;
   line.remark = TorchRemark::kCalledAt;
   line.text = name_of(captures[1]) + ", " + printable(captures[2].substr(0, LogModel::kValueMost));
@@ -464,6 +472,8 @@ void TorchParser::keep(TorchLine line, const Here& here) {
     key += std::to_string(number) + ' ';
   key += line.group + '\n' + line.op + '\n' + line.text;
   for (const int32_t rank : line.ranks) key += ' ' + std::to_string(rank);
+  // The hash alone is kept. Whole keys of so many lines would take more memory than the lines, and no two of
+  // 131,072 will share 64 bits.
   const size_t hash = std::hash<std::string>()(key);
   if (seen_.contains(hash)) return;
   if (lines_.size() >= LogModel::kTorchLinesMost || ranks_ + line.ranks.size() > kRanksMost) {

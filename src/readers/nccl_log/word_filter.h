@@ -5,6 +5,7 @@
 
 namespace lockstep::readers::nccl_log {
 
+// Has to be true of every line that a reader knows, and may be true of any other. Any thread.
 bool may_speak(std::string_view text);
 
 }  // namespace lockstep::readers::nccl_log

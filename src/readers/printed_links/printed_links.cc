@@ -14,6 +14,7 @@ bool sniff(std::span<const std::byte> first_bytes) {
 
 }  // namespace
 
+// No operations, so no source: the verdict reads these files by links/printed/printed.h.
 const Format kFormat{.name = "printed_links", .summary = "checks of links", .sniff = sniff, .open = nullptr};
 
 }  // namespace lockstep::readers::printed_links

@@ -30,6 +30,7 @@ bool expects_string(char c) { return c == '{' || c == '[' || c == ',' || c == ':
 
 }  // namespace
 
+// One pass that counts brackets outside of texts. It does not judge what lies between: the parser does.
 Document next_document(std::string_view& text) {
   Document document;
   const size_t begin = text.find('{');
@@ -39,6 +40,7 @@ Document next_document(std::string_view& text) {
   while (at < text.size() && !document.whole) {
     const char c = text[at];
     if (at > 0 && begins_snapshot(text, at)) break;
+    // Only a key can follow a value here, so a comma is missing.
     if (c == '"' && !expects_string(last)) {
       document.text.append(text.substr(copied, at - copied)).push_back(',');
       copied = at;

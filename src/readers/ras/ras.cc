@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON and the client's text for people are one format here: a file may hold both, one behind the other.
 #include "readers/ras/ras.h"
 
 #include <string_view>

@@ -23,6 +23,7 @@ Result<void> read_file(const std::string& path, RasModel& model) {
   std::string bytes(file.size(), '\0');
   bytes.resize(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
   std::string_view rest = bytes;
+  // JSON first, then reports for people, each through the whole file: people append what they try.
   bool any = false;
   while (!rest.empty() && model.snapshots.size() < kMostSnapshots) {
     const Document document = next_document(rest);
@@ -48,6 +49,7 @@ Result<void> read_file(const std::string& path, RasModel& model) {
 
 }  // namespace
 
+// A file that cannot be read is remembered and not an error: the others still say what the job does.
 Result<RasModel> read_ras(const std::vector<std::string>& paths) {
   RasModel model;
   std::optional<Error> first_error;

@@ -13,9 +13,11 @@ namespace lockstep::readers::ras {
 namespace {
 
 constexpr size_t kLongestText = 256;
+// Bounds on what a hostile document makes; a job of 16,384 ranks in 60 communicators each stays below.
 constexpr size_t kMostComms = 1 << 17, kMostRows = 1 << 22, kMostFunctions = 64;
 
 // Where in a snapshot a value stands.
+// "rank" and "status" occur in several kinds of objects, so a name alone does not say what a value is.
 enum class Place : uint8_t {
   kTop,
   kComms,
@@ -43,6 +45,7 @@ class Builder {
   Snapshot snapshot;
   bool is_snapshot = false;
 
+  // No value ends the reading: what is of no use is passed over.
   bool null() { return true; }
   bool boolean(bool value) {
     take_flag(value);
@@ -53,6 +56,7 @@ class Builder {
     return true;
   }
   bool number_unsigned(uint64_t value) {
+    // Keys of "collective_counts" are functions, whichever the release has.
     if (at() == Place::kCounts) {
       if (rank_.launched.size() < kMostFunctions) rank_.launched.emplace_back(key_, value);
     } else {
@@ -65,6 +69,7 @@ class Builder {
     return true;
   }
   bool string(std::string& value) {
+    // Names of hosts, hashes and times are shorter. What is longer is no such text.
     value.resize(std::min(value.size(), kLongestText));
     take_text(value);
     return true;
@@ -132,6 +137,7 @@ class Builder {
   void open(Place place) {
     places_.push_back(place);
     if (place == Place::kComms) is_snapshot = true;
+    // Begun empty: what one lacks must not be that of the one before.
     if (place == Place::kComm) comm_ = {};
     if (place == Place::kRank) rank_ = {};
     if (place == Place::kMissingRank) missing_ = {};
@@ -186,6 +192,7 @@ class Builder {
     const size_t all = rows.size();
     std::erase_if(rows, [this](const Row& row) { return row.rank < 0 || row.rank >= comm_.size; });
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank < b.rank; });
+    // Of two rows of one rank the first stands, as the sort is stable.
     rows.erase(
         std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank == b.rank; }),
         rows.end());
@@ -217,6 +224,7 @@ std::optional<Snapshot> make_snapshot(const Document& document) {
   Builder builder;
   const bool parsed = nlohmann::json::sax_parse(document.text, &builder);
   if (!builder.is_snapshot) return std::nullopt;
+  // The parser stops where the document does: a communicator may be open.
   builder.finish();
   builder.snapshot.cut = !parsed || !document.whole;
   return std::move(builder.snapshot);

@@ -52,6 +52,7 @@ class Line {
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
+  // No row of a table has more than eight words.
   while (!line.empty() && words.size() < 10) {
     const size_t end = std::min(line.find(' '), line.size());
     if (end > 0) words.push_back(line.substr(0, end));
@@ -82,6 +83,7 @@ int32_t error_of(std::string_view text) {
                                          "Invalid argument",     "Invalid usage", "Remote process error"};
   const auto at = std::find(std::begin(kTexts), std::end(kTexts), text);
   constexpr int32_t kUnexpected = 99;
+  // In the order of ncclResult_t, where 0 is success.
   return at == std::end(kTexts) ? kUnexpected : static_cast<int32_t>(at - std::begin(kTexts)) + 1;
 }
 
@@ -120,6 +122,8 @@ class Report {
   }
 
   Snapshot take() {
+    // A report that people cut still tells something. That it is cut shows where a difference does not name
+    // all ranks, an error is not told further down, or the last heading is missing.
     for (CommText& of : comms_) {
       if (!is_complete(of)) snapshot_.cut = true;
       if (!of.camps.empty()) groups_[of.group].is_reported = true;
@@ -143,6 +147,7 @@ class Report {
   void read_line(std::string_view text) {
     Line line(text);
     if (line.take("NCCL version ")) {
+      // "2.28.9 compiled with CUDA 13.0", or "2.28.9+cuda13.0": the number alone.
       snapshot_.nccl_version = line.take_until("+").substr(0, kLongestText);
       snapshot_.nccl_version = snapshot_.nccl_version.substr(0, snapshot_.nccl_version.find(' '));
     } else if (text == "Warnings") {
@@ -284,7 +289,7 @@ class Report {
     if (line.take(" on node ")) place.host = line.rest().substr(0, kLongestText);
   }
 
-  // 2.24: "The missing ranks: 1,3-5"
+  // 2.24: "The missing ranks: 1,3,4"
   void read_rank_list(Line& line) {
     if (at_ == nullptr) return;
     line.take_until(": ");
@@ -381,12 +386,14 @@ class Report {
       std::erase_if(of.camps,
                     [](const Camp& camp) { return camp.statement.kind == Statement::Kind::kCount; });
     }
+    // By rank: several lines may speak of one, each of another difference.
     std::map<int32_t, Rank> ranks;
     std::map<int32_t, MissingRank> gone;
     for (const Camp& camp : of.camps) {
       for (const RankPlace& place : camp.named) put(of, camp.statement, place, ranks, gone);
     }
     for (auto& [number, rank] : ranks) {
+      // A rank that did not answer is gone, whatever another line says of it.
       if (!gone.contains(number)) of.comm.ranks.push_back(std::move(rank));
     }
     for (auto& [number, rank] : gone) of.comm.missing.push_back(std::move(rank));
@@ -428,6 +435,7 @@ class Report {
 
   Snapshot snapshot_;
   std::map<int32_t, Group> groups_;
+  // A deque: at_ points into it.
   std::deque<CommText> comms_;
   CommText* at_ = nullptr;
   Statement statement_;
@@ -445,6 +453,7 @@ size_t line_of(std::string_view text, size_t at) {
 
 size_t find_begin(std::string_view text, size_t from) {
   for (size_t at = text.find(kBegin, from); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
+    // Alone in its line, but for marks of quotation: other lines may speak of it.
     if (words_in(text.substr(line_of(text, at), at - line_of(text, at) + kBegin.size())) == kBegin) return at;
   }
   return std::string_view::npos;
@@ -471,6 +480,7 @@ std::optional<Snapshot> next_report(std::string_view& text) {
     end = of_next != std::string_view::npos && of_next > begin ? of_next : next;
   }
   Report report;
+  // Releases stand before the heading, so a report begins above it.
   const size_t version = text.substr(0, begin).rfind("NCCL version ");
   if (version != std::string_view::npos)
     report.read(text.substr(version, text.find('\n', version) - version));

@@ -26,6 +26,7 @@ bool is_call_of_nccl(std::string_view name) {
 }
 
 bool is_call_of_gpu(std::string_view name) {
+  // "cuInit", "cuMemAlloc": with a capital, as many words begin with "cu".
   const bool is_driver = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
   return is_driver || name.starts_with("cuda") || name.starts_with("hip") || name.starts_with("hsa_");
 }
@@ -59,6 +60,7 @@ std::optional<NativeHead> native_head(std::string_view line) {
   if (at == kNo && !line.starts_with("Thread 0x")) return std::nullopt;
   if (at != kNo) {
     line.remove_prefix(at + 4);
+    // The kernel's number of a thread: of the main thread it is that of the process.
     if (!take_number(line, head.lwp)) head.lwp = -1;
   }
   return head;
@@ -68,6 +70,7 @@ void NativeStack::add(const NativeFrame& frame) {
   has_frames_ = true;
   const std::string_view name = frame.function;
   if (name.empty()) return;
+  // Frames come innermost first: what is met last is the outermost, which the program called.
   if (innermost_.empty()) innermost_ = name;
   if (is_call_of_nccl(name)) {
     nccl_called_ = last_named_;

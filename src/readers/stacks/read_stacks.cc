@@ -89,6 +89,7 @@ class Parser {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     end_process();
+    // Of several processes, none is the one that the name means.
     if (model_.stacks.size() != first + 1 || model_.stacks[first].rank >= 0) return;
     model_.stacks[first].rank = model::rank_named_in(std::filesystem::path(file_).filename().string());
   }
@@ -112,6 +113,7 @@ class Parser {
     if (!in_thread_) return;
     const auto frame = in_ == In::kSpy ? spy_frame(text) : fault_frame(text);
     const bool is_local = in_ == In::kSpy && indent >= indent_ + kLocalsIndent;
+    // py-spy's --locals prints values below a frame, and a value may look like one.
     if (frame && !is_local) add(*frame);
     if (text.empty() || (!frame && in_ == In::kFault && text != "...")) in_thread_ = false;
   }
@@ -153,6 +155,7 @@ class Parser {
     if (const auto head = native_head(text)) {
       if (in_ != In::kNative || threads_.contains(head->thread)) end_process();
       begin_native();
+      // Beyond it a repeated number goes unseen, and two processes may become one.
       if (threads_.size() < kMostThreads) threads_.insert(head->thread);
       is_main_ = head->thread == 1;
       if (is_main_) pid_ = head->lwp;
@@ -161,6 +164,7 @@ class Parser {
     const auto frame = native_frame(text);
     if (!frame || (in_ != In::kNative && !frame->has_address)) return false;
     if (in_ != In::kNative) end_process();
+    // Frame 0 again, without a head between: the next thread.
     if (in_ != In::kNative || (frame->number == 0 && !native_.is_empty())) begin_native();
     if (frames_++ < kMostFrames) native_.add(*frame);
     return true;
@@ -188,6 +192,7 @@ class Parser {
     if (begin_line_ == 0) begin_line_ = line_;
     in_ = in;
     in_thread_ = true;
+    // The main thread counts wherever it stands; until it comes, the first one does.
     takes_ = is_main || frames_ == 0;
     if (takes_) begin_stack();
   }
@@ -294,6 +299,7 @@ void take_ranks_of_numbers(StacksModel& model) {
   std::set<int32_t> ranks;
   for (const Stack& stack : model.stacks) {
     const int32_t rank = model::rank_of_file_name(stack.file);
+    // One file that tells its rank, or holds several processes, makes all numbers doubtful.
     if (stack.rank >= 0 || stacks_of[stack.file] > 1 || rank < 0 || rank == stack.pid) return;
     if (!ranks.insert(rank).second) return;
   }
@@ -304,6 +310,7 @@ void take_ranks_of_numbers(StacksModel& model) {
 }  // namespace
 
 bool has_stack(std::string_view text) {
+  // The text as it is comes first: taking marks and UTF-16 out of it costs a copy.
   if (has_plain_stack(text)) return true;
   const bool may_be = Utf16::is(text) || text.find("hread ") != std::string_view::npos ||
                       text.find("#1 ") != std::string_view::npos;
@@ -311,6 +318,7 @@ bool has_stack(std::string_view text) {
 }
 
 void parse_stacks(std::string_view text, const std::string& file, StacksModel& model) {
+  // Stays while the parser reads, which keeps views of it.
   const std::string plain = plain_lines(text);
   Parser(file, model).read(plain);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sniffed deep: a program prints much before its first stack.
 #include "readers/stacks/stacks.h"
 
 #include <string_view>
