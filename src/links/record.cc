@@ -18,9 +18,9 @@ constexpr size_t kMostItems = 100'000;  // of one list or map
 constexpr size_t kMostText = 64 << 10;
 constexpr size_t kMostCells = 8192;  // each is compared with all
 
-template <class T>
 // Structs whose fields gpu_fields.h lists: one list for writing and reading, so that no field is forgotten in
 // one of them.
+template <class T>
 concept Visited = requires(T& value) {
   visit(value, [](auto&&...) {});
 };

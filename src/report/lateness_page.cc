@@ -171,8 +171,8 @@ Json marks_json(const ReportContext& context) {
   Json list = Json::array();
   // Equal parts of the run mean nothing to the program: marking them would suggest steps.
   if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
-  // Every n-th mark, as more would be a grey area. Steps are on the reference clock already where that could
-  // be done.
+  // Every n-th mark, as more could not be told apart. Steps are on the reference clock already where that
+  // could be done.
   const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
   for (size_t i = 0; i < steps.size(); i += each)
     list.push_back(

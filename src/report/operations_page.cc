@@ -252,8 +252,8 @@ class Waterfall {
     if (order.size() <= kRanksMost) return order;
     size_t done = 0;
     for (const Slot& slot : slots_) done += slot.state == "done";
-    // Whoever differs from most is worth a row. In a stuck operation hardly anybody is done, so there being
-    // in it at all is what counts.
+    // Whoever differs from most is worth a row. In a stuck operation hardly anybody is done; whoever has not
+    // called it differs there.
     const bool mostly_done = done * 2 > slots_.size();
     // Half of the places at most go to evenly spaced ranks, so that the page also shows the usual course.
     const size_t stride = slots_.size() / (kRanksMost / 2);

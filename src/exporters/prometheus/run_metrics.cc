@@ -91,7 +91,7 @@ std::pair<std::string, std::string> RunMetrics::rank_labels(uint16_t slot) const
 }
 
 void RunMetrics::look(const std::vector<SeenProcess>& processes, const live::RankRows& rows) {
-  // Before anything is counted: a place that changes hands is emptied first.
+  // Before anything is counted: the place of a rank or communicator that changes hands is emptied first.
   assign_slots(processes, rows);
   rank_states_.clear();
   in_flight_age_.clear();

@@ -120,8 +120,8 @@ class Facts {
   void add_nvlinks(const Gpu& gpu) {
     if (gpu.links.empty() || gpu.pci.empty()) return;
     const std::string name = "GPU " + std::to_string(gpu.index);
-    // Links that are down on every GPU are not connected on this board: only more than the least counts.
     LinkFact& fact = add_fact(LinkFact::Of::kNvlinks, gpu.pci, name, name);
+    // Links that are down on every GPU are not connected on this board: only more than the least counts.
     size_t least = SIZE_MAX;
     for (const Gpu& other : machine_.gpus)
       if (!other.links.empty()) least = std::min(least, down_links(other));

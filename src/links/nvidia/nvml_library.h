@@ -20,8 +20,8 @@ class Library {
  public:
   explicit Library(SharedLibrary library) : library_(library) {}
 
-  template <class... Arguments>
   // Arguments must have exactly the types of NVML's function, as nothing checks them.
+  template <class... Arguments>
   Return call(const char* name, Arguments... arguments) const {
     const auto function = library_.function<Return (*)(Arguments...)>(name);
     return function == nullptr ? kNotSupported : function(arguments...);

@@ -23,8 +23,8 @@ constexpr int kUncorrected = 1, kAggregate = 1;
 
 using Answer = std::optional<uint64_t>;
 
-template <class Value, class... Arguments>
 // An error is "not read now" and nothing more: a GPU that is being reset answers again later.
+template <class Value, class... Arguments>
 Answer asked(const Library& library, Device device, const char* name, Arguments... arguments) {
   Value value{};
   if (library.call(name, device, arguments..., &value) != kSuccess) return std::nullopt;

@@ -83,8 +83,8 @@ class Measurement {
     for (int from = 0; from < runtime_.count(); ++from)
       for (int to = 0; to < runtime_.count(); ++to) {
         if (from == to) continue;
-        // Asked for all pairs before any copy: asking switches peer access on, and copies without it would be
-        // others.
+        // Asked for all pairs before any copy: asking switches peer access on, and copies without it take
+        // another way.
         const auto reaches = runtime_.reaches(from, to);
         if (!reaches) {
           note(runtime_.pci(from) + " to " + runtime_.pci(to) + ": " + reaches.error().message());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store is shared by many pushers, of several versions, and belongs to others. So tables are only added to:
-// missing ones are made, columns of newer schemas are added, and nothing is altered or dropped. A table of
-// another shape is an error before the first row is sent. What is there is asked for rather than remembered,
-// as two pushers may migrate at once.
+// missing ones are made, columns of newer schemas are added, and nothing else is changed. A table of another
+// shape is an error before the first row is sent. What is there is asked for rather than remembered, as two
+// pushers may migrate at once.
 #include "store/clickhouse/make_tables.h"
 
 #include <map>

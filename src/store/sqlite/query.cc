@@ -87,7 +87,7 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   if (prepared != SQLITE_OK) return usage_error(std::string("SQL: ") + sqlite3_errmsg(handle));
   // Comments alone compile to nothing.
   if (raw == nullptr) return usage_error("the query is empty");
-  // The authorizer has refused all that writes; this is a second lock on the same door.
+  // The authorizer has refused all that writes; this holds even if it missed something.
   if (sqlite3_stmt_readonly(raw) == 0) return usage_error("only SELECT is allowed");
   if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos)
     return usage_error("one statement at a time");

@@ -62,8 +62,8 @@ Error stated(ErrorCode code, const HttpAnswer& answer) {
 bool is_passing_failure(int failure, bool was_reached) {
   switch (failure) {
     case curl::kUnknownProxy:
-    // Before the first answer a name that is not found is most likely mistyped; after it, DNS has a bad
-    // minute.
+    // Before the first answer a name that is not found is most likely mistyped; after it, DNS fails for a
+    // moment.
     case curl::kUnknownHost:
       return was_reached;
     case curl::kCannotConnect:

@@ -57,8 +57,7 @@ Result<std::string> Client::ask(const std::string& query, std::string_view body,
   for (;;) {
     const bool has_both = !query.empty() && !limits_.settings.empty();
     HttpAnswer answer = http_.post(query + (has_both ? "&" : "") + limits_.settings, body);
-    // A user who may only read may set nothing, not even that he only reads: the statement goes without
-    // settings.
+    // A user who may only read may set nothing, not even `readonly`: the statement goes without settings.
     if (error_code(answer.body) == kMayNotSet && !limits_.settings.empty()) {
       limits_.settings.clear();
       continue;
