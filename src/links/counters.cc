@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gives each counter of a host one name, so that readings of today and of last week compare key by key.
+// Between two readings a counter may rise, stop at its largest value, begin again behind it, or be cleared by
+// somebody. The four look alike in the numbers; the widths in counters.def tell them apart.
 #include "links/counters.h"
 
 #include <algorithm>
@@ -48,6 +51,7 @@ Counters counters_of(const Machine& machine) {
     add_all(counters, DeviceKind::kGpu, gpu.pci, gpu.counters);
     for (const GpuLink& link : gpu.links)
       for (const auto& [name, count] : link.errors)
+        // A GPU's links are added up: rules and lines of evidence are per GPU.
         counters[{DeviceKind::kGpu, gpu.pci, "nvlink_" + name}] += count;
   }
   return counters;
@@ -62,6 +66,8 @@ Increase increase_of(std::string_view name, uint64_t start, uint64_t end) {
     increase.amount = end - start;
     increase.is_at_least = width != std::end(kWidths) && !width->wraps && end == largest;
   } else if (width != std::end(kWidths) && width->wraps && start > largest / 2 && start <= largest) {
+    // From the upper half it most likely wrapped. From the lower half it would have had to count half of its
+    // range between two readings, so it was cleared.
     increase.amount = end + (largest - start) + 1;
     increase.has_wrapped = true;
   } else {
@@ -74,6 +80,7 @@ Increase increase_of(std::string_view name, uint64_t start, uint64_t end) {
 Increases increases(const Counters& before, const Counters& after) {
   Increases all;
   for (const auto& [key, end] : after)
+    // A counter that is new has no start: its sum may be of months.
     if (const auto start = before.find(key); start != before.end())
       all[key] = increase_of(key.name, start->second, end);
   return all;

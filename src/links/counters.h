@@ -11,8 +11,10 @@
 
 namespace lockstep::links {
 
+// A port of an RDMA card, the card itself, a network interface, a device of PCI, a GPU.
 enum class DeviceKind : uint8_t { kPort, kNic, kNetDevice, kPci, kGpu };
 
+// Equal in every reading of a host for as long as the device keeps its name or address.
 struct CounterKey {
   DeviceKind kind = DeviceKind::kPort;
   std::string device;  // "mlx5_0/1", "eth0", "0000:1b:00.0"
@@ -21,6 +23,7 @@ struct CounterKey {
 };
 
 using Counters = std::map<CounterKey, uint64_t>;
+// Of all devices; what a device does not count is absent.
 Counters counters_of(const Machine& machine);
 
 struct Increase {

@@ -22,6 +22,7 @@
 namespace lockstep::links {
 
 namespace {
+// Bounds of one file, of configuration space, of all entries, of one folder and of a path (host_files.h).
 constexpr size_t kMostBytes = 64 << 10;
 constexpr size_t kMostConfiguration = 4096;
 constexpr size_t kMostEntries = 40'000;
@@ -34,6 +35,7 @@ class HostFileReader {
   HostFileReader(std::string root, HostFiles& files) : root_(std::move(root)), files_(files) {
     char resolved[PATH_MAX];
     real_root_ = realpath(root_.empty() ? "/" : root_.c_str(), resolved) ? resolved : root_;
+    // Paths in the copy begin with '/', so the live host's root must not add another.
     if (real_root_ == "/") real_root_.clear();
   }
 
@@ -61,8 +63,10 @@ class HostFileReader {
       size += static_cast<size_t>(got);
     }
     close(fd);
+    // Drivers may fail in the middle of a file: what was read before still says something.
     if (error != 0 && size == 0) return put(path, {HostFile::Kind::kUnreadable, "", error});
     text.resize(size);
+    // Texts of a record are JSON, which cannot hold all bytes.
     if (binary) text = hex_of_bytes(text);
     while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
     put(path, {HostFile::Kind::kText, std::move(text), 0});
@@ -107,6 +111,7 @@ class HostFileReader {
       names.emplace_back(name);
     }
     closedir(stream);
+    // The kernel lists folders in any order: sorted, two readings of one host are the same.
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -182,6 +187,7 @@ void read_amd(HostFileReader& reader, const HostFiles& files) {
     const std::string device = "/sys/class/drm/" + name + "/device";
     reader.file(device + "/vendor");
     const std::string* const vendor = files.text(device + "/vendor");
+    // AMD's number. Cards of others are asked through their libraries.
     if (vendor == nullptr || *vendor != "0x1002" || !reader.link(device)) continue;
     for (const char* const file : {"unique_id", "pcie_replay_count", "ras/xgmi_wafl_err_count",
                                    "ras/pcie_bif_err_count", "gpu_busy_percent", "xgmi_physical_id"})
@@ -205,6 +211,7 @@ void read_settings(HostFileReader& reader) {
     reader.file("/sys/kernel/iommu_groups/" + name + "/type");
   for (const std::string& name : reader.names("/sys/devices/system/node"))
     if (name.starts_with("node")) reader.file("/sys/devices/system/node/" + name + "/cpulist");
+  // The sizes of a file system are no file, so a recorded tree holds one that this reader has made.
   if (!reader.is_live()) return reader.file("/dev/shm.bytes");
   // What no file says of /dev/shm stands in the copy as if one did.
   struct statvfs info {};

@@ -25,6 +25,7 @@ struct HostFile {
   int error = 0;  // errno, of kUnreadable
 };
 
+// Plain data once it is read: copies are whole, and any thread may read one.
 class HostFiles {
  public:
   // Of the host whose root is `root`: "" for this one. An error only if `root` is no folder.
@@ -34,11 +35,14 @@ class HostFiles {
   const std::string* text(std::string_view path) const;
   std::optional<uint64_t> number(
       std::string_view path) const;  // decimal or 0x; nothing if it is anything else
+  // nullptr: it is not there, or was not among the files that are read.
   const HostFile* find(std::string_view path) const;
   // Names of the entries below a folder, ascending.
   std::vector<std::string> children(std::string_view folder) const;
+  // Whether there is any entry below a folder.
   bool has_below(std::string_view folder) const;
 
+  // Takes the place of what is there under that path. Bounds are the caller's.
   void add(std::string path, HostFile file);
   const std::map<std::string, HostFile, std::less<>>& entries() const { return entries_; }
   bool cut() const { return cut_; }  // a bound was met: more is there

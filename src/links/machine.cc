@@ -51,9 +51,13 @@ Acs acs_of(const HostFiles& files, const std::string& device) {
   // Without rights, or in some virtual machines, only the first 64 or 256 bytes are given.
   if (file->text.size() <= 512) return {};
   bool is_masked = false;
+  // Extended capabilities begin behind the first 256 bytes. Each names the offset of the next in its upper
+  // bits.
   size_t at = 0x100;
+  // A damaged chain may lead in a circle. 96 steps are more than a real one has.
   for (int step = 0; step < 96 && at >= 0x100 && at <= 0xFFC; ++step) {
     const uint32_t head = word(at) | word(at + 2) << 16;
+    // What a device that is gone or asleep answers.
     if (head == 0xFFFFFFFF) return {};
     const uint32_t id = head & 0xFFFF, next = head >> 20 & 0xFFC;
     if (id == 0x000D)
@@ -76,6 +80,7 @@ void read_pci(const HostFiles& files, Machine& machine) {
     device.kind = static_cast<uint32_t>(files.number(path + "/class").value_or(0));
     device.vendor = static_cast<uint16_t>(files.number(path + "/vendor").value_or(0));
     device.device = static_cast<uint16_t>(files.number(path + "/device").value_or(0));
+    // -1 is the kernel's word for "not known".
     if (const auto node = leading_number<int>(text_or(files, path + "/numa_node")); node && *node >= 0)
       device.numa_node = node;
     device.now = {leading_number<double>(text_or(files, path + "/current_link_speed")),
@@ -91,6 +96,7 @@ void read_pci(const HostFiles& files, Machine& machine) {
       while (!rest.empty()) {
         const std::string_view part = rest.substr(0, rest.find('/'));
         if (part.starts_with("pci") && part.find(':') != std::string_view::npos) device.root = part;
+        // From the root down, as the path of the link goes: each address on the way is a bridge.
         if (is_address(part) && part != name) device.bridges.emplace_back(part);
         rest.remove_prefix(std::min(rest.size(), part.size() + 1));
       }
@@ -173,6 +179,7 @@ void read_nics(const HostFiles& files, Machine& machine) {
     nic.board = text_or(files, path + "/board_id");
     nic.device_counters = numbers_in(files, path + "/hw_counters");
     const auto pci = machine.pci.find(nic.pci);
+    // Amazon's number.
     nic.is_efa = pci != machine.pci.end() && pci->second.vendor == 0x1d0f;
     read_ports(files, path, nic);
     for (const std::string& net : files.children(path + "/device/net"))
@@ -194,6 +201,7 @@ Iommu iommu_of(const HostFiles& files) {
   bool translates = false, passes = false;
   for (const std::string& group : files.children("/sys/kernel/iommu_groups")) {
     const std::string type = text_or(files, "/sys/kernel/iommu_groups/" + group + "/type");
+    // "DMA" and "DMA-FQ". One such group is enough to slow its devices down.
     translates |= type.starts_with("DMA");
     passes |= type == "identity";
   }
@@ -204,6 +212,7 @@ Iommu iommu_of(const HostFiles& files) {
     return command != nullptr && command->find("iommu=pt") != std::string::npos ? Iommu::kPassThrough
                                                                                 : Iommu::kUnknown;
   }
+  // No IOMMU among the host's devices means that there is none only if those devices can be seen.
   return files.has_below("/sys/bus/pci/devices") ? Iommu::kOff : Iommu::kUnknown;
 }
 
@@ -224,6 +233,7 @@ void read_settings(const HostFiles& files, HostSettings& host) {
   host.kernel = text_or(files, "/proc/sys/kernel/osrelease");
   host.driver = text_or(files, "/sys/module/nvidia/version");
   const std::string* const cpu = files.text("/proc/cpuinfo");
+  // A flag that the CPU shows to guests alone.
   host.is_virtual = cpu != nullptr && cpu->find(" hypervisor") != std::string::npos;
   host.iommu = iommu_of(files);
   for (const char* const module : {"nvidia_peermem", "nv_peer_mem", "ib_peer_mem"})
@@ -244,6 +254,7 @@ const PciDevice* device_at(const Machine& machine, const std::string& address) {
   return found == machine.pci.end() ? nullptr : &found->second;
 }
 
+// Paths begin at the root, so what they share is a common beginning.
 size_t common_bridges(const PciDevice& a, const PciDevice& b) {
   size_t common = 0;
   while (common < a.bridges.size() && common < b.bridges.size() && a.bridges[common] == b.bridges[common])
@@ -360,6 +371,7 @@ Path path_between(const Machine& machine, const std::string& a, const std::strin
   const PciDevice* const second = device_at(machine, b);
   if (first == nullptr || second == nullptr || first->root.empty() || second->root.empty())
     return Path::kUnknown;
+  // One root complex: the switches that both are below decide.
   if (first->root == second->root) {
     const size_t common = common_bridges(*first, *second);
     if (common == 0) return Path::kHostBridge;
@@ -378,9 +390,11 @@ RedirectedPath redirected(const Machine& machine, const std::string& a, const st
   const PciDevice* const second = device_at(machine, b);
   if (first == nullptr || second == nullptr) return {};
   const size_t common = first->root == second->root ? common_bridges(*first, *second) : 0;
+  // Nothing below the root complex connects them, so nothing there can redirect.
   if (common == 0) return {Redirect::kCrossesRoot, {}};
   RedirectedPath path{Redirect::kNo, {}};
   for (const PciDevice* const side : {first, second}) {
+    // Only ports below the shared bridge turn traffic around; those above never see it.
     for (size_t i = common; i < side->bridges.size(); ++i) {
       const PciDevice* const bridge = device_at(machine, side->bridges[i]);
       Redirect at = Redirect::kUnknown;

@@ -56,12 +56,14 @@ struct Port {
   std::map<std::string, uint64_t> counters, hw_counters;      // raw, as the files have them
 };
 
+// A network interface of the kernel. `state` is its operstate; `megabits` a second, as its driver says.
 struct NetDevice {
   std::string name, state;  // "up"
   std::optional<uint64_t> mtu, carrier_changes, megabits;
   std::map<std::string, uint64_t> statistics;
 };
 
+// A card that carries RDMA, by its name there ("mlx5_0"), or a Slingshot card ("cxi0").
 struct Nic {
   std::string name, pci, firmware, type, board;
   bool is_efa = false, is_slingshot = false;
@@ -70,6 +72,7 @@ struct Nic {
   std::map<std::string, uint64_t> device_counters;
 };
 
+// kPassThrough: on, and devices reach memory without translation.
 enum class Iommu : uint8_t { kUnknown, kOff, kPassThrough, kTranslates };
 
 struct HostSettings {
@@ -90,6 +93,7 @@ struct Machine {
   bool cut = false;                      // more is there than was read
 };
 
+// Never fails: what the files do not say is absent. AMD's GPUs are read from the files where `gpus` has none.
 Machine machine_of(const HostFiles& files, const GpuFacts& gpus);
 
 // Errors that a device's aer_dev_* file counts. Names differ between kernels; where it has a total, that or
@@ -99,6 +103,7 @@ uint64_t error_total(std::string_view text);
 // How near two devices are, as NCCL and nvidia-smi name it.
 enum class Path : uint8_t { kUnknown, kSwitch, kSwitches, kHostBridge, kRootComplex, kSystem };
 std::string_view path_text(Path path);  // "PIX", "PXB", "PHB", "NODE", "SYS"
+// By PCI address. kUnknown where the tree does not hold both, or their nodes are not known.
 Path path_between(const Machine& machine, const std::string& a, const std::string& b);
 
 // What becomes of traffic between two devices that have switches in common.
@@ -109,6 +114,7 @@ struct RedirectedPath {
   Redirect redirect = Redirect::kUnknown;
   std::vector<std::string> bridges;  // that redirect, or may
 };
+// By PCI address; kUnknown where the tree does not hold both.
 RedirectedPath redirected(const Machine& machine, const std::string& a, const std::string& b);
 
 }  // namespace lockstep::links

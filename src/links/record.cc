@@ -18,6 +18,8 @@ constexpr size_t kMostItems = 100'000;  // of one list or map
 constexpr size_t kMostText = 64 << 10;
 constexpr size_t kMostCells = 8192;  // each is compared with all
 
+// Structs whose fields gpu_fields.h lists: one list for writing and reading, so that no field is forgotten in
+// one of them.
 template <class T>
 concept Visited = requires(T& value) {
   visit(value, [](auto&&...) {});
@@ -48,6 +50,7 @@ template <class T>
 Json to_json(const T& value) {
   if constexpr (Visited<T>) {
     Json object = Json::object();
+    // The list serves readers too and takes a reference that may be written; here nothing is.
     visit(const_cast<T&>(value), [&](const char* name, auto& field) { object[name] = to_json(field); });
     return object;
   } else if constexpr (std::is_same_v<T, CellKind>) {
@@ -130,6 +133,7 @@ void from_json(const Element& element, std::vector<T>& values) {
   simdjson::dom::array list;
   if (element.get(list) != simdjson::SUCCESS) return;
   for (const Element item : list) {
+    // What is beyond is left out: such a file was not written by this program.
     if (values.size() == kMostItems) return;
     from_json(item, values.emplace_back());
   }
@@ -157,6 +161,7 @@ void read_files(const Element& element, HostFiles& files) {
   size_t count = 0;
   for (const auto& [path, item] : object) {
     if (++count > kMostItems) return;
+    // Paths of a record are only looked up in it, and never opened; the bound is of memory.
     if (path.empty() || path[0] != '/' || path.size() > 1024) continue;
     std::string_view text;
     int64_t error = 0;
@@ -204,6 +209,8 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
       document["version"].get(version) != simdjson::SUCCESS)
     return Error{ErrorCode::kInvalidInput,
                  "is no record of links; make one with: lockstep links --record FILE", where};
+  // An older version has fewer fields, which stay absent; a newer one may mean something else by the same
+  // words.
   if (version > kVersion)
     return Error{ErrorCode::kUnsupported,
                  "is of version " + std::to_string(version) + ", this program reads up to " +
@@ -215,6 +222,7 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
   if (document["under_load"].get(item) == simdjson::SUCCESS) record.under_load = read_reading(item);
   if (document["after"].get(item) == simdjson::SUCCESS) record.after = read_reading(item);
   if (document["traffic"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic.emplace());
+  // Judging compares each with all: 8,192 cells are 67 million comparisons.
   if (record.traffic && record.traffic->cells.size() > kMostCells)
     return Error{ErrorCode::kInvalidInput, "has more measurements than a host has links", where};
   if (document["traffic_absent"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic_absent);

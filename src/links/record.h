@@ -15,6 +15,7 @@
 
 namespace lockstep::links {
 
+// A host at one moment, as far as it could be read.
 struct Reading {
   HostFiles files;
   GpuFacts gpus;
@@ -36,7 +37,9 @@ struct LinksRecord {
   std::map<std::string, std::vector<uint32_t>> lines_of;
 };
 
+// With a line end; `scope`, `lines` and `lines_of` are not in it.
 std::string record_text(const LinksRecord& record);
+// kInvalidInput: no such record; kUnsupported: a newer version. `where` names it in errors.
 Result<LinksRecord> parse_record(std::string_view text, const std::string& where);
 
 }  // namespace lockstep::links

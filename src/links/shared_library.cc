@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Vendors' libraries come with their drivers and not with this program, so they are looked up at run time.
+// The handle is never closed: a driver's library may have threads of its own.
 #include "links/shared_library.h"
 
 #include <dlfcn.h>
@@ -13,6 +15,7 @@ Result<SharedLibrary> SharedLibrary::load(const char* variable, const char* name
   SharedLibrary library;
   library.handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library.handle_ != nullptr) return library;
+  // The loader's own words say which file is missing or of another architecture.
   const char* const error = dlerror();
   return Error{
       ErrorCode::kNotFound,

@@ -7,6 +7,7 @@
 
 namespace lockstep::links {
 
+// Copies are of one library. Any thread.
 class SharedLibrary {
  public:
   // The file that the environment variable names, else `name` where the loader finds it.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shows what analysis/bandwidth measured: a row for each communicator, function and size, largest share of
+// the run's time first, since only that is worth somebody's effort. The best row of the same function is the
+// yardstick, as a link's ceiling is known within one host alone. Operations without GPU times are counted and
+// never estimated: host times measure launches, not transfers.
 #include <algorithm>
 #include <map>
 
@@ -12,6 +16,7 @@ namespace {
 namespace bandwidth = analysis::bandwidth;
 using model::Job;
 
+// A page of more rows is no longer read; what is left out took the least time.
 constexpr size_t kRatesMost = 2000;
 
 Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
@@ -24,6 +29,7 @@ Json called_at(const ReportContext& context, uint32_t comm, uint32_t index) {
     if (row == model::kNoRow) continue;
     const auto op = job.op_at(job.members[row], index);
     const int64_t ns = op ? job.ops(job.members[row]).entered_ns(*op) : 0;
+    // A member that lost the time of its call says nothing about when the others called.
     if (ns == 0) continue;
     const int64_t at = context.placed_ns(job.members[row].process, ns);
     first = first ? std::min(*first, at) : at;
@@ -43,6 +49,7 @@ Json slowest_json(const ReportContext& context, const bandwidth::Rate& rate, con
 Json finding_of(const ReportContext& context, const bandwidth::Rate& rate) {
   const auto& findings = context.run().diagnosis.findings;
   for (size_t i = 0; i < findings.size(); ++i) {
+    // Findings come in the order of their importance, so the first that fits is the one to show.
     const bool slow = class_of(findings[i].id) == analysis::FindingClass::kSlowLink ||
                       class_of(findings[i].id) == analysis::FindingClass::kSlowNic;
     if (slow && context.comm_of(i) == rate.comm) return i;
@@ -67,15 +74,18 @@ Json bandwidth_page(const ReportContext& context, const OperationPlaces& places)
   const Job& job = context.job();
   bandwidth::Rates rates = bandwidth::measure(job);
   const size_t collectives = rates.rates.size();
+  // Pointers, since both lists stay as they are while the page is made.
   std::vector<std::pair<const bandwidth::Rate*, bool>> order;  // whether of pairs
   std::map<model::StringId, double> best;
   for (const auto* list : {&rates.rates, &rates.pairs}) {
     for (const bandwidth::Rate& rate : *list) {
       order.emplace_back(&rate, list == &rates.pairs);
+      // Bus bandwidth compares between numbers of ranks and hosts; the plain rate of an algorithm does not.
       best[rate.func] = std::max(best[rate.func], rate.busbw.middle);
     }
   }
   const auto& matches = context.main()->matches;
+  // The two reasons have different remedies: more ranks' records, or a mode that records GPU times.
   const bool has_matched =
       std::any_of(matches.begin(), matches.end(), [](const auto& match) { return match.matched > 0; });
   if (order.empty())
@@ -113,6 +123,7 @@ Json bandwidth_page(const ReportContext& context, const OperationPlaces& places)
   }
   Json fits = Json::array(), notes = Json::array();
   for (const bandwidth::Fit& fit : rates.fits) {
+    // A fit needs three sizes, so there are fewer of them than rates; the bound is for damaged files.
     if (fits.size() < kRatesMost) fits.push_back(fit_json(fit, job));
   }
   if (rates.untimed > 0) notes.push_back(plural(rates.untimed, "operation") + " without GPU times left out.");

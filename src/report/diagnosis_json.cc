@@ -20,6 +20,7 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
   return {{"value", effect->value}, {"unit", effect->unit}, {"low", effect->low}, {"high", effect->high}};
 }
 
+// Logs and snapshots hold no processes: of them only the ranks and hosts are known that they speak for.
 void add_inputs(const verdict::Evidence& evidence, Json& list) {
   if (!evidence.job) {
     for (const auto& [rank, host] : evidence.hosts)
@@ -53,6 +54,8 @@ constexpr size_t kKnots = 5;
 // At a few of the knots.
 template <class Visit>
 void for_some(const std::vector<model::HostClock::Knot>& knots, Visit&& visit) {
+  // A clock of a long run has thousands of knots. The first and the last are always among those that are
+  // shown.
   size_t count = std::min(knots.size(), kKnots);
   for (size_t i = 0; i < count; ++i) visit(knots[count < 2 ? 0 : i * (knots.size() - 1) / (count - 1)]);
 }
@@ -60,6 +63,7 @@ void for_some(const std::vector<model::HostClock::Knot>& knots, Visit&& visit) {
 void put_bounds(Json& row, const std::string& prefix, const model::HostClock::Knot* knot) {
   row[prefix + "offset_ns"] =
       knot == nullptr ? Json(nullptr) : Json(knot->low + (knot->high - knot->low) / 2);
+  // Rounded up, so that the interval that is printed holds the one that was proved.
   row[prefix + "half_width_ns"] = knot == nullptr ? Json(nullptr) : Json((knot->high - knot->low + 1) / 2);
 }
 
@@ -88,6 +92,8 @@ void add_clocks(const verdict::Evidence& evidence, Json& list) {
       list.push_back(std::move(row));
     };
     const model::HostClock::Knot* constant = host.clock.is_same() ? &kSame : nullptr;
+    // Either the clock has proved bounds, or it has none. A clock of the reference's own boot has offset 0;
+    // where it was measured all the same, that is a check of the method.
     if (!host.clock.knots().empty()) {
       for_some(host.clock.knots(), [&](const auto& knot) { add(knot.at_ns, &knot, nullptr); });
     } else if (host.measured.knots().empty()) {
@@ -104,9 +110,11 @@ void add_matches(const verdict::Evidence& evidence, Json& list) {
     const model::JobComm& comm = job.comms[i];
     Json unmatched = Json::object();
     for (size_t reason = 0; reason < job::match::kReasons; ++reason) {
+      // Reasons without operations are left out: a program that sums them needs no list of all reasons.
       if (uint64_t count = evidence.matches[i].unmatched[reason]; count > 0)
         unmatched[std::string(reason_text(static_cast<job::match::Reason>(reason)))] = count;
     }
+    // A place without a member is a rank that left no file; members without a rank have no place.
     auto present = static_cast<size_t>(std::count_if(comm.members.begin(), comm.members.end(),
                                                      [](uint32_t row) { return row != model::kNoRow; }));
     list.push_back({{"source", evidence.source},

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws lateness as a map: a row for each rank, a column for each part of the run's time. Waiting, lateness
+// and blame stand side by side: the rank that waits is the victim, and waiting alone would accuse it. Cells
+// come from WaitTable in one pass; the worst operations of the worst cells are kept for a click. The page is
+// bounded in rows, columns and drill-downs, whatever the size of the job.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,6 +16,7 @@ namespace {
 
 using analysis::straggler::Waits;
 
+// Of up to 76,800 cells (256 rows of 300 columns); all of them would make a page of many megabytes.
 constexpr size_t kDrillCells = 4000, kDrillOps = 3;
 constexpr size_t kMarksMost = 300;
 
@@ -37,6 +42,7 @@ class RowCells {
  private:
   void add_single(uint32_t column) {
     const WaitCell& cell = waits_.cell(row_.processes[0], column);
+    // Null and not 0: a rank that had no operation was not in time.
     const bool any = cell.ops > 0;
     out_["waiting_ns"].push_back(any ? whole_ns(cell.waiting_ns) : Json(nullptr));
     out_["late_ns"].push_back(any ? whole_ns(static_cast<double>(cell.late_ns)) : Json(nullptr));
@@ -50,6 +56,7 @@ class RowCells {
     uint32_t worst = model::kNoRow;
     for (uint32_t process : row_.processes) {
       const WaitCell& cell = waits_.cell(process, column);
+      // Ranks without an operation in this column would pull the median to 0.
       if (cell.ops == 0) continue;
       if (worst == model::kNoRow || cell.late_ns > waits_.cell(worst, column).late_ns) worst = process;
       waiting.push_back(cell.waiting_ns);
@@ -63,6 +70,7 @@ class RowCells {
       const auto put = [&](const char* name, size_t at) {
         if (name != nullptr) out_[name].push_back(values.empty() ? Json(nullptr) : whole_ns(values[at]));
       };
+      // The lower median is a value that some rank really had.
       put(middle, values.empty() ? 0 : (values.size() - 1) / 2);
       put(least, 0);
       put(most, values.empty() ? 0 : values.size() - 1);
@@ -85,6 +93,7 @@ Json total_json(const WaitTable& waits, const Row& row) {
   for (uint32_t process : row.processes) {
     const Waits& of = waits.lateness().processes[process];
     sum.add(of);
+    // Quantiles cannot be added up: of a group the worst rank's are shown.
     p50 = std::max(p50, of.lateness.quantile(0.5));
     p99 = std::max(p99, of.lateness.quantile(0.99));
   }
@@ -110,6 +119,7 @@ std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>&
       CellOps cell{r, column, {}};
       for (uint32_t process : rows[r].processes) {
         for (const WorstOp& op : waits.worst_of(process, column)) {
+          // Below 0 is an empty place of the table.
           if (op.waiting_ns >= 0) cell.worst.emplace_back(process, op);
         }
       }
@@ -121,6 +131,8 @@ std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>&
     }
   }
   if (cells.size() > kDrillCells) {
+    // Linear, where sorting all cells of a large job would not be: only the set matters, its order comes
+    // next.
     std::nth_element(
         cells.begin(), cells.begin() + kDrillCells, cells.end(),
         [](const auto& a, const auto& b) { return a.worst[0].second.score() > b.worst[0].second.score(); });
@@ -157,7 +169,10 @@ Json drill_json(const ReportContext& context, const WaitTable& waits, const std:
 Json marks_json(const ReportContext& context) {
   const analysis::straggler::Steps steps = analysis::straggler::find_steps(context.job());
   Json list = Json::array();
+  // Equal parts of the run mean nothing to the program: marking them would suggest steps.
   if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
+  // Every n-th mark, as more could not be told apart. Steps are on the reference clock already where that
+  // could be done.
   const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
   for (size_t i = 0; i < steps.size(); i += each)
     list.push_back(
@@ -194,6 +209,8 @@ std::vector<Row> lateness_rows(const ReportContext& context, const WaitTable& wa
   std::vector<uint32_t> processes;
   std::vector<double> cost(context.job().processes.size());
   for (uint32_t i = 0; i < cost.size(); ++i) {
+    // Blame and not lateness decides which ranks keep their own row: who is late because of others is not the
+    // cause.
     cost[i] = waits.lateness().processes[i].blamed_ns;
     processes.push_back(i);
   }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A finding names ranks in words, and a page draws links. Its class decides which links it can mean, and the
+// comparison that it was drawn from says which of them were slow. Without that, every link between two named
+// ranks would be marked. Links are compared anew only if a finding needs it.
 #include "report/named_links.h"
 
 #include <algorithm>

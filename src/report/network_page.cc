@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds up transfers into a matrix of sender and receiver. Waits of both sides stand beside the rate, which
+// alone does not tell a slow link from a late peer. Above 128 ranks a matrix cannot be read, so hosts take
+// the place of ranks.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -13,6 +16,7 @@ namespace {
 namespace network = analysis::network;
 using model::Job;
 
+// A full matrix of 64 ends; of more pairs those with the fewest bytes are left out.
 constexpr size_t kPairsMost = 4096;
 constexpr size_t kRanksOfAxis = 128;
 
@@ -32,6 +36,7 @@ class Axis {
       places.insert(rank_place(link.source_process, link.source));
       places.insert(rank_place(link.target_process, link.target));
     }
+    // Decided over all ends, so that sender and receiver are drawn on one scale.
     by_host_ = places.size() > kRanksOfAxis;
     for (const Place& place : places) ++members_[by_host_ ? host_place(place) : place];
     std::vector<Place> order;
@@ -57,9 +62,11 @@ class Axis {
   Place rank_place(uint32_t process, int32_t rank) const {
     if (process == model::kNoRow) return {process, rank, {}};
     const model::Process& row = job_.processes[process].row;
+    // The process' own rank, as people know it; the link's where the process does not know it.
     return {process, row.rank >= 0 ? row.rank : rank, {}};
   }
   Place host_place(const Place& place) const {
+    // A rank without a file has no known host, so all such ranks share one place.
     if (place.process == model::kNoRow) return {model::kNoRow, -1, "(left no file)"};
     return {model::kNoRow, -1, std::string(job_.text(job_.hosts[job_.processes[place.process].host].name))};
   }
@@ -89,6 +96,7 @@ void add(Cell& cell, const network::Link& link, bool first) {
   }
   network::Link& sum = cell.sum;
   cell.several_comms = cell.several_comms || sum.comm != link.comm;
+  // A cell that mixes transports has none: naming one would hide that the other is in use.
   if (sum.transport != link.transport) sum.transport = model::NetTransport::kUnknown;
   sum.add(link);
 }
@@ -114,6 +122,7 @@ Json network_page(const ReportContext& context) {
   const Job& job = context.job();
   const std::vector<network::Link> lanes = network::links(job), links = network::pairs(lanes);
   if (links.empty()) {
+    // No transfers is a fault of the recording only if a communicator spans hosts; else there were none.
     const bool expected =
         std::any_of(job.comms.begin(), job.comms.end(), [](const auto& comm) { return comm.nodes > 1; });
     return missing(
@@ -131,6 +140,7 @@ Json network_page(const ReportContext& context) {
                                                 axis.by_host() ? model::kNoRow : link.comm});
     add(at->second, link, first);
     const auto finding = named.finding(link.comm, link.source_process, link.target_process);
+    // The lowest number is the most important finding.
     if (finding) at->second.finding = std::min(*finding, at->second.finding.value_or(*finding));
   }
   std::vector<std::pair<std::tuple<size_t, size_t, uint32_t>, const Cell*>> order;
@@ -140,6 +150,7 @@ Json network_page(const ReportContext& context) {
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.second->sum.bytes > b.second->sum.bytes; });
     order.resize(kPairsMost);
+    // Back in the order of places: the choice was by bytes, the page is by rank.
     std::sort(order.begin(), order.end());
   }
   Json pairs = Json::array();

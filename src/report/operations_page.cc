@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shows single operations rank by rank: those that findings name, those that cost most, and a few of each
+// large communicator as a picture of a normal one. At most 64 operations, as a whole operation on thousands
+// of ranks is large. Times count from the operation's first call on each clock, so that ranks on unaligned
+// hosts still show their own course.
 #include <algorithm>
 #include <numeric>
 
@@ -17,6 +21,7 @@ using model::JobOps;
 using model::kNoRow;
 using model::Member;
 
+// Together less than kOperationsMost: what is left is for the worst.
 constexpr size_t kOfFindings = 24, kSamples = 16;
 constexpr size_t kSampledComms = 8;
 constexpr size_t kRanksMost = 256;  // of an operation
@@ -31,6 +36,7 @@ std::vector<uint32_t> slots_of(const model::JobComm& comm) {
 std::pair<uint32_t, uint32_t> indexes_of(const Job& job, const model::JobComm& comm) {
   uint32_t from = model::kNoIndex, until = 0;
   for (uint32_t row : comm.members) {
+    // A member without operations has no oldest one.
     if (row == kNoRow || job.members[row].ops == 0) continue;
     from = std::min(from, job.oldest_index(job.members[row]));
     until = std::max(until, job.next_index(job.members[row]));
@@ -38,6 +44,7 @@ std::pair<uint32_t, uint32_t> indexes_of(const Job& job, const model::JobComm& c
   return {std::min(from, until), until};
 }
 
+// A finding may name an operation that nobody's record holds any more.
 bool has(const Job& job, OperationKey key) {
   const std::vector<uint32_t> slots = slots_of(job.comms[key.first]);
   return std::any_of(slots.begin(), slots.end(), [&](uint32_t row) {
@@ -58,10 +65,12 @@ void add_samples(const Job& job, std::set<OperationKey>& wanted) {
   });
   if (comms.size() > kSampledComms) comms.resize(kSampledComms);
   if (comms.empty()) return;
+  // At least 2, since kSampledComms is half of kSamples: the first and the last.
   const size_t each = kSamples / comms.size();
   for (uint32_t comm : comms) {
     const auto [from, until] = indexes_of(job, job.comms[comm]);
     for (size_t i = 0; i < each; ++i) {
+      // 64 bits, because a product of two 32-bit numbers would overflow.
       const uint64_t step = uint64_t{until - 1 - from} * i / std::max<size_t>(each - 1, 1);
       const OperationKey key(comm, from + static_cast<uint32_t>(step));
       if (has(job, key)) wanted.insert(key);
@@ -99,6 +108,7 @@ class Waterfall {
     is_open_ = std::any_of(slots_.begin(), slots_.end(),
                            [](const Slot& slot) { return slot.state == "not called"; });
     if (is_open_) {
+      // What was kept of it compares only those that came, as if they were all.
       waits_ = nullptr;
       for (Slot& slot : slots_) slot.wait = nullptr;
     }
@@ -242,7 +252,10 @@ class Waterfall {
     if (order.size() <= kRanksMost) return order;
     size_t done = 0;
     for (const Slot& slot : slots_) done += slot.state == "done";
+    // Whoever differs from most is worth a row. In a stuck operation hardly anybody is done; whoever has not
+    // called it differs there.
     const bool mostly_done = done * 2 > slots_.size();
+    // Half of the places at most go to evenly spaced ranks, so that the page also shows the usual course.
     const size_t stride = slots_.size() / (kRanksMost / 2);
     const auto importance = [&](size_t i) {
       const Slot& slot = slots_[i];

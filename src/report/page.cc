@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts the data into the built page as text inside a script element, so that a report is one file that opens
+// without a server. Names in it come from files and may be hostile: whatever could end the element or the
+// script is escaped, and the result is still JSON. The page is built once; the place for data is found by its
+// exact text, and a page with two places is refused.
 #include "report/page.h"
 
 namespace lockstep::report {
@@ -10,11 +14,13 @@ constexpr std::string_view kEmpty = "null</script>";
 }  // namespace
 
 std::string script_text(const Json& data) {
+  // Bytes that are not UTF-8 are replaced; the library would throw by default.
   const std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
   out.reserve(json.size() + json.size() / 64);
   for (size_t i = 0; i < json.size(); ++i) {
     switch (json[i]) {
+      // `</script` and `<!--` end or change a script element wherever they stand, also inside a string.
       case '<':
         out += "\\u003c";
         break;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists who was recorded and what is missing of it, so that a reader can judge how far the other pages can be
+// trusted. With more than 256 processes it keeps those that matter: named by findings, dead without closing
+// their file, or with losses. It says so if any of those had to be left out.
 #include <algorithm>
 
 #include "base/text/units.h"
@@ -21,11 +24,13 @@ Json open_text(const ReportContext& context, const JobProcess& process) {
   const Job& job = context.job();
   const model::OpenCall* oldest = nullptr;
   for (const model::OpenCall& call : process.open_calls) {
+    // Calls nest: the oldest open one is what the program called.
     if (oldest == nullptr || call.start_ns < oldest->start_ns) oldest = &call;
   }
   if (oldest == nullptr) return nullptr;
   std::string text(oldest->func != 0 ? job.text(oldest->func) : model::event_name(oldest->kind));
   if (oldest->member < job.members.size()) text += " on " + job.comm_name(job.members[oldest->member].comm);
+  // The heartbeat goes on while the process is stuck, so the call lasts until then at least.
   const int64_t newest = std::max(process.row.last_ns, process.row.heartbeat_ns);
   if (oldest->start_ns > 0 && newest > oldest->start_ns)
     text += ", for " + format_duration(static_cast<double>(newest - oldest->start_ns));
@@ -74,6 +79,8 @@ Json losses_json(const ReportContext& context) {
   for (const input::LossLine& loss : context.run().troubles) add(loss, nullptr, nullptr);
   for (const verdict::Evidence& evidence : context.run().evidence) {
     for (const input::LossLine& loss : verdict::losses_of(evidence).losses)
+      // Positions of processes mean something in the evidence that the pages are drawn from, and nowhere
+      // else.
       add(loss, &evidence == context.main() ? known(loss.process) : Json(nullptr), shown(evidence.source));
   }
   return list;
@@ -90,6 +97,7 @@ Json processes_page(const ReportContext& context) {
   const Job& job = context.job();
   std::vector<uint32_t> order(job.processes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  // Sorted first, so that among equally important ones the lowest ranks stay.
   sort_by_rank(job, order);
   const size_t omitted = order.size() > kRowsMost ? order.size() - kRowsMost : 0;
   bool some_matter = false;  // of those left out
@@ -97,6 +105,7 @@ Json processes_page(const ReportContext& context) {
     const auto importance = [&](uint32_t i) {
       const JobProcess& process = job.processes[i];
       return std::tuple(context.is_named(i),
+                        // Gone without closing its file: it crashed or was killed.
                         process.liveness == model::Liveness::kGone && process.row.closed == 0, process.lost);
     };
     std::stable_sort(order.begin(), order.end(),

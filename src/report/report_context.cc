@@ -30,6 +30,7 @@ std::optional<uint32_t> comm_named(const Job& job, const Finding& finding) {
   std::optional<uint32_t> found;
   for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
     if (job.comm_name(comm) != finding.comm) continue;
+    // Two communicators may share a name. Neither is shown rather than the wrong one.
     if (found) return std::nullopt;
     found = comm;
   }
@@ -41,6 +42,7 @@ std::optional<uint32_t> comm_named(const Job& job, const Finding& finding) {
 ReportContext::ReportContext(const verdict::DiagnosedRun& run) : run_(run) {
   for (const verdict::Evidence& evidence : run.evidence) {
     if (!evidence.job || evidence.job->processes.empty()) continue;
+    // Evidence is in the order of trust, so the first with operations is the one to draw.
     main_ = &evidence;
     break;
   }
@@ -62,6 +64,7 @@ void ReportContext::find_span() {
   };
   for (uint32_t i = 0; i < job().processes.size(); ++i) {
     const model::Process& row = job().processes[i].row;
+    // A process without a record has no time, and would move the begin of the run to 1970.
     if (row.first_ns <= 0) continue;
     Span& span = spans[clock_of(i)];
     span.first = std::min(span.first, common_ns(i, row.first_ns));
@@ -70,8 +73,10 @@ void ReportContext::find_span() {
   shifts_.resize(job().processes.size());
   if (spans.empty()) return;
   has_one_clock_ = spans.size() == 1;
+  // Clock 0, the reference, comes first in the map where any process has it.
   begin_ns_ = spans.begin()->second.first;
   for (const auto& [clock, span] : spans)
+    // The page is JavaScript, whose numbers are doubles: a larger length would not be exact there.
     length_ns_ = std::max(length_ns_, std::min<int64_t>(difference(span.last, span.first), kExact - 1));
   for (uint32_t i = 0; i < shifts_.size(); ++i) {
     const auto span = spans.find(clock_of(i));
@@ -88,6 +93,7 @@ void ReportContext::find_named() {
   for (size_t i = 0; i < processes_.size(); ++i) {
     const Finding& finding = run_.diagnosis.findings[i];
     for (int32_t rank : finding.ranks) {
+      // A rank may have several processes, such as those before and after a restart.
       for (auto at = std::lower_bound(by_rank_.begin(), by_rank_.end(), std::pair(rank, uint32_t{0}));
            at != by_rank_.end() && at->first == rank; ++at)
         processes_[i].push_back(at->second);
@@ -127,6 +133,7 @@ Json ReportContext::since_begin_of(size_t finding) const {
   if (!since_ns) return nullptr;
   if (has_one_clock()) return since_begin(*since_ns);
   const std::vector<uint32_t>& named = processes_[finding];
+  // A time that several clocks might have given has no place on the page.
   const bool is_known = !named.empty() && std::all_of(named.begin(), named.end(), [&](uint32_t process) {
     return clock_of(process) == clock_of(named.front());
   });
@@ -171,6 +178,7 @@ std::string shown(std::string_view text) {
   constexpr std::string_view kMark = "\xe2\x80\xa6";
   if (cut) {
     length -= kMark.size();
+    // Not inside a character: half of one would become a question mark.
     while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
   }
   std::string out = valid_utf8(text.substr(0, length));

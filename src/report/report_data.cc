@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes the whole document, page by page, from one diagnosed run. The diagnosis in it is word for word that
+// of `lockstep diagnose --json`, so that the two never differ. Nothing is read again: what a page needs of
+// single operations is chosen first and kept during the one pass that WaitTable makes.
 #include "report/report_data.h"
 
 #include <algorithm>
@@ -26,6 +29,7 @@ constexpr const char* kNoJob =
 std::string title_of(const std::vector<std::string>& paths) {
   if (paths.empty()) return "run";
   std::filesystem::path path = std::filesystem::path(paths[0]).lexically_normal();
+  // A path that ends in a slash has an empty last part.
   if (path.filename().empty()) path = path.parent_path();
   std::string title = path.filename().string();
   if (title.empty() || title == ".") {
@@ -41,6 +45,7 @@ Json evidence_json(const ReportContext& context) {
     const bool has_job = evidence.job.has_value();
     const auto coverage = has_job ? std::optional(verdict::cover(evidence)) : std::nullopt;
     const auto time = [&](int64_t ns) {
+      // Evidence spans several hosts: without one clock its first and last time do not compare.
       return ns == 0 || !context.has_one_clock() ? Json(nullptr) : context.since_begin(ns);
     };
     list.push_back({{"source", shown(evidence.source)},
@@ -70,6 +75,7 @@ Json run_json(const ReportContext& context, const DataRequest& request) {
     const verdict::Coverage coverage = verdict::cover(evidence);
     seen.push_back(shown(of + seen_sentence(coverage) + "."));
     for (const std::string& line : verdict::not_seen(coverage)) not_seen.push_back(shown(of + line));
+    // Of the most trusted evidence that can tell.
     if (alive.empty()) alive = alive_sentence(coverage);
   }
   if (const auto& samples = context.run().link_samples; !samples.empty() && !main.is_null())
@@ -83,6 +89,7 @@ Json run_json(const ReportContext& context, const DataRequest& request) {
   return {{"title", title_of(request.paths)},
           {"paths", std::move(paths)},
           {"begin", begin ? Json(iso_time(*begin)) : Json(nullptr)},
+          // As text: ns since the epoch are above 2^53, which JavaScript cannot hold exactly.
           {"begin_ns", begin ? Json(std::to_string(*begin)) : Json(nullptr)},
           {"length_ns", begin && context.has_one_clock() ? Json(context.length_ns()) : Json(nullptr)},
           {"least_length_ns", begin ? Json(context.length_ns()) : Json(nullptr)},
@@ -119,6 +126,7 @@ Json hosts_json(const ReportContext& context) {
   std::vector<int64_t> newest(job.hosts.size());
   for (uint32_t i = 0; i < job.processes.size(); ++i) {
     processes[job.processes[i].host].push_back(i);
+    // An offset changes over a run; the page shows the one at the host's last record.
     newest[job.processes[i].host] = std::max(newest[job.processes[i].host], job.processes[i].row.last_ns);
   }
   for (size_t i = 0; i < job.hosts.size(); ++i) {
@@ -193,6 +201,8 @@ void add_pages(const ReportContext& context, Json& document) {
     document["processes"] = processes_page(context);
     return;
   }
+  // The order matters. WaitTable keeps single operations only if it knows them before its pass, and other
+  // pages link to places that operations_page() fills in.
   const std::set<OperationKey> wanted = wanted_operations(context);
   const WaitTable waits(context, wanted, worst_operations_wanted(wanted));
   if (waits.lateness().compared > 0) rows = lateness_rows(context, waits);
@@ -218,6 +228,7 @@ Json begin_document(bool live, const DataRequest& request) {
 }  // namespace
 
 bool may_go_on(const verdict::DiagnosedRun& run, int64_t now_ns) {
+  // The keeper refreshes the heartbeat about once a second: after a minute without one it is gone or frozen.
   constexpr int64_t kSilenceNs = 60'000'000'000;
   const auto goes_on = [now_ns](const model::JobProcess& process) {
     if (process.row.closed != 0) return false;
@@ -251,6 +262,7 @@ Json waiting_data(const std::string& why, const DataRequest& request) {
   document["who"] = who_json(context);
   document["hosts"] = hosts_json(context);
   add_pages(context, document);
+  // add_pages() has said that nothing holds operations, which is not the reason here.
   for (const char* page : kPages) document[page] = missing(shown(why));
   document["verdict"]["state"] = "cannot tell";
   document["verdict"]["headline"] = shown(why);

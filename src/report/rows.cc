@@ -14,6 +14,7 @@ namespace {
 
 using model::Job;
 
+// Single rows and groups together never exceed kRowsMost.
 constexpr size_t kGroupsMost = kRowsMost - kSingleRows;
 
 Row single(const Job& job, uint32_t process) { return {job.process_name(process), {process}, false}; }
@@ -34,6 +35,7 @@ std::vector<uint32_t> notable(const ReportContext& context, const std::vector<ui
 std::vector<Row> groups(const Job& job, const std::vector<uint32_t>& processes) {
   std::map<uint32_t, std::vector<uint32_t>> by_host;
   for (uint32_t process : processes) by_host[job.processes[process].host].push_back(process);
+  // With more hosts than rows, neighbouring hosts share one: a row each would break the bound.
   const size_t hosts_a_row = (by_host.size() + kGroupsMost - 1) / kGroupsMost;
   std::vector<Row> rows;
   size_t hosts = 0;
@@ -63,6 +65,7 @@ std::vector<Row> choose_rows(const ReportContext& context, std::vector<uint32_t>
   for (uint32_t process : all ? processes : notable(context, processes, cost))
     rows.push_back(single(context.job(), process));
   if (all) return rows;
+  // Groups hold all processes, also those with a row of their own: a group stands for its whole host.
   for (Row& row : groups(context.job(), processes)) rows.push_back(std::move(row));
   return rows;
 }
@@ -75,6 +78,7 @@ std::string ranks_text(const Job& job, const std::vector<uint32_t>& processes) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   if (ranks.empty()) return processes.size() == 1 ? job.process_name(processes[0]) : "";
+  // "ranks 0-7": the page has its own word for it.
   const std::string words = wording::ranks(ranks);
   return words.substr(words.find(' ') + 1);
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two pictures of a step. What it lost to late ranks: of each step the cost of the rank that cost most, since
+// ranks that are late together delay the others once. And how a rank spent it: computing, communicating
+// hidden or exposed, copying, idle. Long runs are folded into at most 300 entries of neighbouring steps; the
+// means are over the steps of an entry.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -14,6 +18,7 @@ namespace straggler = analysis::straggler;
 using model::GpuStep;
 
 constexpr size_t kEntriesMost = 300;
+// A bound on the page's size: with many rows each has fewer entries.
 constexpr size_t kEntriesOfAllRows = 20'000;
 
 std::string_view source_text(straggler::Steps::Source source) {
@@ -46,6 +51,7 @@ Json list_json(const ReportContext& context, const straggler::Steps& steps,
     std::pair<float, uint32_t> worst{0.0f, model::kNoRow};
     for (size_t step = from; step < until && losses != nullptr; ++step) {
       float most = 0;
+      // The maximum and not the sum: two ranks that are late at once hold the others up at the same time.
       for (const straggler::RankCost& rank : losses->ranks) {
         most = std::max(most, rank.by_step[step]);
         if (rank.by_step[step] > worst.first) worst = {rank.by_step[step], rank.process};
@@ -80,6 +86,7 @@ constexpr std::array<const char*, 6> kParts = {"length_ns",  "computing_ns", "hi
                                                "exposed_ns", "copying_ns",   "idle_ns"};
 
 std::array<double, 6> parts_of(const GpuStep& step) {
+  // Times of a process with several GPUs are sums over them; its length is not.
   const double devices = step.devices;
   const auto part = [devices](int64_t ns) { return static_cast<double>(ns) / devices; };
   return {static_cast<double>(step.length_ns()),
@@ -113,6 +120,7 @@ std::vector<Split> splits_of(const ReportContext& context, uint32_t process, siz
 // Of each entry and part the lower median; as many entries as all have.
 std::vector<Split> median_of(std::vector<std::vector<Split>> all) {
   size_t entries = SIZE_MAX;
+  // Ranks of a group need not have gone through equally many steps.
   for (const auto& one : all) entries = std::min(entries, one.size());
   std::vector<Split> out(all.front().begin(), all.front().begin() + static_cast<ptrdiff_t>(entries));
   std::vector<double> values(all.size());
@@ -121,6 +129,7 @@ std::vector<Split> median_of(std::vector<std::vector<Split>> all) {
       for (size_t i = 0; i < all.size(); ++i) values[i] = all[i][entry].parts[part];
       const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
       std::nth_element(values.begin(), middle, values.end());
+      // Each part by itself: the parts of an entry need not add up to its length.
       out[entry].parts[part] = *middle;
     }
   }
@@ -183,6 +192,7 @@ Json split_json(const ReportContext& context) {
 
 Json steps_page(const ReportContext& context, const WaitTable& waits) {
   const auto losses = straggler::sum_delay_cost(context.job(), waits.lateness());
+  // Costs are counted in the steps of their analysis: list and costs must use the same ones.
   const bool are_of_blamed = losses && !losses->ranks.empty() && losses->steps.size() > 0;
   const straggler::Steps steps = are_of_blamed ? losses->steps : straggler::find_steps(context.job());
   Json split = split_json(context);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws who is connected to whom. NCCL's logs say how rings, trees and connections were set up. Recorded
+// transfers say what really went over the network. Sends say who talked to whom where nothing else does. An
+// edge says which of the three it comes from, since a connection that was set up need not have carried a
+// byte. Logs and records are joined by the communicator's id in hex.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -142,8 +146,10 @@ class Edges {
       if (process != kNoRow) process_of[{part.group, part.rank}] = process;
     }
     for (const auto& row : model.connections) {
+      // Both ends log a connection: the sender's line stands for it.
       if (row.comm == kNobody || row.is_receive) continue;
       const std::string& group = model.comms[row.comm].group;
+      // Connections name ranks of the communicator, not of the job.
       const auto from = process_of.find({group, row.from}), to = process_of.find({group, row.to});
       if (from == process_of.end() || to == process_of.end()) continue;
       const auto comm = by_id.find(group);
@@ -179,6 +185,7 @@ class Edges {
         const uint32_t row = peers[static_cast<size_t>(lane.peer)];
         if (row == kNoRow) continue;
         Edge& edge = edges_[{member.process, job_.members[row].process, member.comm}];
+        // What went over the network is counted there already.
         if (edge.from_transfers) continue;
         const model::JobOps& ops = job_.ops(member);
         for (uint32_t op = lane.first; op < lane.first + lane.ops; ++op)
@@ -209,6 +216,7 @@ class Edges {
            {"comm", comm == kNoRow ? Json(nullptr) : Json(comm)},
            {"transport", shown_or_null(edge->transport)},
            {"via", shown_or_null(edge->via)},
+           // Transfers do not show GPUDirect.
            {"gdr", edge->from_logs ? Json(edge->gdr) : Json(nullptr)},
            {"channels", edge->channels == 0 ? Json(nullptr) : Json(edge->channels)},
            {"bytes", edge->bytes == 0 ? Json(nullptr) : Json(edge->bytes)},
@@ -238,6 +246,7 @@ Json topology_page(const ReportContext& context) {
   const LogModel* model = logs_of(context);
   Edges edges(context);
   if (model != nullptr) edges.add_logs(*model);
+  // Logs first and sends last: each only adds what those before it left open.
   edges.add_transfers();
   edges.add_sends();
   bool any_rings = false;

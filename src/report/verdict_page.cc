@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The first page: one sentence, the findings as cards, and the losses that limit them. A card links to rows,
+// communicators and operations of the other pages only where the finding names them. No finding is not yet
+// health: the headline says what was looked at, so that nobody takes an empty recording for a healthy run.
 #include <algorithm>
 
 #include "input/losses.h"
@@ -30,6 +33,7 @@ Json explained(const Finding& finding) {
     std::string text = verdict::text(entry, Style(false));
     const size_t body = text.find("\n\n");
     if (body == std::string::npos) return nullptr;
+    // The first paragraph is the heading; npos minus a position still means up to the end.
     text = text.substr(body + 2, text.find("\n\n", body + 2) - body - 2);
     std::replace(text.begin(), text.end(), '\n', ' ');
     return shown(text);
@@ -64,10 +68,12 @@ Json losses_json(const ReportContext& context, uint64_t& events) {
   Json list = Json::array();
   const auto add = [&](const input::RunOverview& run, const Json& source, bool is_main) {
     for (const input::FoldedLoss& loss : input::fold_losses(run)) {
+      // Of all losses, also of those that the bounded list leaves out.
       events += loss.count;
       if (list.size() == kLossesMost) continue;
       Json who = Json::array();
       for (int64_t process : loss.processes) {
+        // Positions of processes are those of the main evidence.
         if (is_main && who.size() < kLossProcesses) who.push_back(process);
       }
       list.push_back({{"text", shown(input::loss_words(loss))},

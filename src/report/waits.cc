@@ -57,6 +57,7 @@ WaitTable::WaitTable(const ReportContext& context, const std::set<OperationKey>&
     : context_(context), job_(context.job()), wanted_(wanted), worst_most_(worst) {
   set_columns();
   const size_t cells = job_.processes.size() * columns_;
+  // Rows of larger jobs are groups of ranks, which have enough with the worst of each.
   kept_ = job_.processes.size() <= kProcessesInFull ? kWorstOfCell : 1;
   cells_.resize(cells);
   worst_.resize(cells * kept_);
@@ -84,7 +85,10 @@ void WaitTable::set_columns() {
   }
   if (all.first > all.last) return;
   begin_ns_ = all.first;
+  // A damaged file may hold any time; the number of columns stays bounded and the sum below does not
+  // overflow.
   const int64_t length = std::min(difference(all.last, all.first), INT64_MAX - 1);
+  // Rounded up, so that there are never more than kColumnsMost columns.
   width_ns_ = std::max<int64_t>(1, length / kColumnsMost + 1);
   columns_ = static_cast<uint32_t>(length / width_ns_) + 1;
 }
@@ -105,6 +109,7 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ex
   const Member& member = job_.members[past.member];
   const JobOps& ops = job_.ops(member);
   for (uint32_t i = 0; i < member.ops; ++i) {
+    // Not compared with others (MemberPast), so that its lateness is not known.
     if (std::isnan(past.waiting[i])) continue;
     const uint32_t op = member.first + i;
     const int64_t arrival = context_.placed_common_ns(member.process, own.arrival[op]);
@@ -114,6 +119,7 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ex
     cell.waiting_ns += static_cast<double>(waiting);
     cell.late_ns = cell.ops == 0 ? late : std::max(cell.late_ns, late);
     ++cell.ops;
+    // Sorted by insertion into at most three places, the worst first.
     WorstOp* worst = &worst_[at * kept_];
     WorstOp one{member.comm, ops.index[op], late, waiting, arrival};
     for (size_t k = 0; k < kept_; ++k) {
@@ -153,6 +159,7 @@ void WaitTable::keep_operations(const Group& group) {
     until = std::max(until, job_.next_index(job_.members[past.member]));
     ops += job_.members[past.member].ops;
   }
+  // Numbers of a damaged file would make the table below as large as they say.
   if (until <= from || until - from > straggler::most_indexes(ops)) return;
   std::vector<float> lost(until - from);
   for (const straggler::MemberPast& past : group.members) {
@@ -165,6 +172,7 @@ void WaitTable::keep_operations(const Group& group) {
   std::vector<uint32_t> order(lost.size());
   std::iota(order.begin(), order.end(), 0u);
   const size_t most = std::min(worst_most_, order.size());
+  // O(n log k) for k kept of n operations; the index decides between equals, so that runs repeat.
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(),
                     [&](uint32_t a, uint32_t b) { return lost[a] != lost[b] ? lost[a] > lost[b] : a < b; });
   std::set<uint32_t> kept;

@@ -26,7 +26,9 @@ struct FleetFinding {
   std::string comm_name, func;
   std::optional<uint64_t> op_index;
   uint64_t comms_id = 0;
+  // ns since the Unix epoch; 0 unknown.
   int64_t since_ns = 0;
+  // In `effect_unit`, with its bounds; all 0 with an empty unit: no effect is known.
   double effect = 0, effect_low = 0, effect_high = 0;
   std::string effect_unit;
   std::vector<std::string> evidence;

@@ -23,6 +23,7 @@ class NowWriter {
   virtual ~NowWriter() = default;
   // Communicators that are as they were written last are not sent again.
   virtual Result<void> write(const std::vector<model::FollowedProcess>& processes) = 0;
+  // Of the blocks that the store has confirmed since it was opened.
   virtual uint64_t sent_bytes() const = 0;
 };
 

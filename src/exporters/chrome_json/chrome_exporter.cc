@@ -49,6 +49,8 @@ class ChromeExport {
     if (trace) base_ns_ = base_time(*trace);
     json_.raw("{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":")
         .signed_number(base_ns_);
+    // As Kineto writes it, blanks included. HTA takes the rank of a file from here and wants one rank in a
+    // file.
     if (trace && source_.processes() == 1 && trace->processes.rank[0] >= 0) {
       json_.raw(",\"distributedInfo\":{\"backend\": \"nccl\", \"rank\": ")
           .signed_number(trace->processes.rank[0]);
@@ -88,6 +90,7 @@ class ChromeExport {
   void finish() {
     if (!opened_) open(nullptr);
     events_ += flows_.write(json_, base_ns_);
+    // Losses stand at the end, as those of the run are known only after its last process.
     for (size_t i = 0; i < run_.losses.size(); ++i) lost_.push_back(loss_text(run_, i, -1));
     json_.raw("\n],\"lockstep\":{\"losses\":[");
     for (size_t i = 0; i < lost_.size(); ++i) json_.raw(i ? ",\n" : "\n").raw(lost_[i]);

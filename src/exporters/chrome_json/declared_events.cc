@@ -30,6 +30,7 @@ uint64_t keep_declared(model::Trace& trace, const TraceFrame& frame) {
     moved[i] = ops.append(trace.ops.row(i));
   }
   model::SplitTable splits;
+  // Splits name operations by row, and rows have moved.
   for (size_t i = 0; i < trace.splits.size(); ++i) {
     model::Split split = trace.splits.row(i);
     if (split.op >= moved.size() || moved[split.op] == model::kNoRow) continue;
@@ -57,6 +58,7 @@ DeclaredEvents write_declared(model::Trace& trace, const TraceFrame& frame, Json
   DeclaredEvents written;
   written.outside = keep_declared(trace, frame);
   written.operations = trace.ops.size();
+  // Number 0 makes the pid of a track the place within a process, which the loop below takes apart.
   common::ProcessSlices slices(trace, 0);
   std::vector<Place> places;
   for (uint32_t i = 0; i < slices.tracks().size(); ++i) {

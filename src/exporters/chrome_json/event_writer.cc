@@ -39,6 +39,7 @@ EventWriter::EventWriter(const common::ProcessSlices& slices, const model::Strin
 void EventWriter::write_metadata() {
   for (const common::ViewerProcess& process : slices_.viewer_processes()) {
     auto item = [&](std::string_view name, std::string_view key, const std::string& value) {
+      // Metadata needs no time, but Kineto gives it one, and some readers expect `ts` in every event.
       json_.event("{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
       json_.raw(",\"tid\":0,\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
       ++events_;
@@ -106,6 +107,7 @@ JsonWriter& EventWriter::key(Argument argument) {
 }
 
 const std::string& EventWriter::quoted(model::StringId word) {
+  // The table of words grows while slices are described: catch up with it to the word that is asked for.
   while (quoted_.size() <= word)
     quoted_.push_back(json_string(words_[static_cast<model::StringId>(quoted_.size())]));
   return quoted_[word];
@@ -121,6 +123,7 @@ void EventWriter::fixed(const common::FixedArguments& list) {
       made += is_text ? quoted(word) : std::to_string(number);
     }
   }
+  // Kept with its leading comma, which the first argument of a slice must not have.
   json_.raw(is_first_ ? std::string_view(made).substr(1) : made);
   is_first_ = false;
 }
@@ -134,11 +137,14 @@ void EventWriter::operation(std::string_view hash, std::string_view kind, uint32
 }
 
 void EventWriter::grid(uint64_t blocks, uint64_t threads) {
+  // Kineto's form. NCCL's grids have one dimension: a block for each channel.
   key(Argument::kGrid).raw("[").number(blocks).raw(",1,1]");
   key(Argument::kBlock).raw("[").number(threads).raw(",1,1]");
 }
 
 void EventWriter::arrow(const Slice& slice, uint64_t correlation, bool arrives) {
+  // `ac2g` is Kineto's name for arrows from host to GPU. `bp: e` ends one at the enclosing slice; without it
+  // the arrow would go to the next slice that begins.
   json_.event(arrives ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"")
       .raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
   json_.number(correlation).raw(track_places_[slice.track]).micros(slice.start - base_ns_).raw("}");

@@ -13,6 +13,7 @@ std::string json_string(std::string_view text) {
   while (!text.empty()) {
     auto c = static_cast<unsigned char>(text[0]);
     size_t length = utf8_length(text);
+    // DEL is legal in JSON, but Perfetto's importer refuses it bare.
     if (c == '"' || c == '\\') {
       out += '\\';
       out += text[0];

@@ -10,6 +10,8 @@
 namespace lockstep::exporters::common {
 namespace {
 
+// A key is a hash because viewers join events by one number. Two operations that share one by chance get a
+// wrong arrow and nothing worse.
 uint64_t mix(uint64_t h, uint64_t value) {
   h = (h ^ value) * 0x9e3779b97f4a7c15;
   return h ^ (h >> 32);
@@ -27,6 +29,7 @@ void OperationFacts::find_first_kernels() {
   first_kernels_.assign(trace_.launches.size(), model::kNoRow);
   for (uint32_t row = 0; row < trace_.kernels.size(); ++row) {
     const uint32_t launch = trace_.kernels.launch[row];
+    // A kernel that seems to begin before its launch gets no arrow: it would lead back in time.
     if (trace_.kernels.op[row] < trace_.ops.size() || launch >= first_kernels_.size() ||
         trace_.kernels.start_ns[row] <= trace_.launches.start_ns[launch])
       continue;
@@ -40,6 +43,7 @@ void OperationFacts::identify_ops() {
   rank_keys_.assign(ops.size(), 0);
   std::map<std::tuple<uint32_t, int32_t, bool>, uint64_t> messages;  // P2P so far by comm, peer and direction
   for (uint32_t op = 0; op < ops.size(); ++op) {
+    // A group's operations share one launch. The first keeps it, so that an arrow has one end.
     if (ops.launched_ns[op] != 0) op_by_launch_.try_emplace(ops.launched_ns[op], op);
     uint32_t comm = ops.comm[op];
     if (comm >= trace_.comms.size() || trace_.comms.comm_id[comm] == 0 || ops.index[op] == model::kNoIndex)

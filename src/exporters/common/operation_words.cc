@@ -25,12 +25,14 @@ std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
   while (!text.empty()) {
     int32_t rank = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    // A list with anything else in it is unknown as a whole: half a group would look complete.
     if (error != std::errc{}) return {};
     ranks.push_back(rank);
     text.remove_prefix(std::min(text.size(), static_cast<size_t>(end - text.data()) + 1));
   }
   int32_t size = trace.comms.ranks[comm];
-  // A communicator as large as the job holds all of its ranks, in their order.
+  // A communicator as large as the job holds all of its ranks, in their order. A damaged file may claim any
+  // size, and the list is made for every shape: a million ranks is the bound.
   bool whole_job = ranks.empty() && trace.processes.size() == 1 && size > 0 &&
                    trace.processes.world[0] == size && size <= (1 << 20);
   for (int32_t i = 0; whole_job && i < size; ++i) ranks.push_back(i);
@@ -70,6 +72,8 @@ model::RankProgression progression(const model::Trace& trace, uint32_t comm,
 const OperationWords& OperationWordsTable::of(uint32_t op) {
   uint32_t comm = trace_.ops.comm[op], shape = trace_.ops.shape[op];
   bool custom = trace_.ops.kind[op] == model::number(model::EventKind::kApiOp);
+  // `comm` may be kNoRow, whose top bit is lost here. No trace has 2^31 communicators that it could be
+  // mistaken for.
   uint64_t key = (uint64_t{comm} << 32 | shape) * 2 + custom;
   auto place = made_.find(key);
   if (place == made_.end()) place = made_.emplace(key, make(comm, shape, custom)).first;
@@ -78,6 +82,7 @@ const OperationWords& OperationWordsTable::of(uint32_t op) {
 
 OperationWords OperationWordsTable::make(uint32_t comm, uint32_t shape, bool custom) {
   OperationWords words;
+  // Writers keep what they rendered by this number, so lists of one process never share one.
   for (FixedArguments* list :
        {&words.what, &words.even_splits, &words.group, &words.global_ranks, &words.plan})
     list->number = lists_++;

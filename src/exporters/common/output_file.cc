@@ -39,6 +39,7 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   if (file->compressed_) {
     file->packed_.resize(size_t{1} << 18);
     if (deflateInit2(&file->deflate_, kLevel, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
+      // The destructor must not end a stream that was never set up.
       file->compressed_ = false;
       return Error{ErrorCode::kIo, "out of memory for compression", path};
     }
@@ -67,6 +68,7 @@ void OutputFile::write(Buffer& buffer) {
 
 bool OutputFile::failed() {
   std::lock_guard lock(mutex_);
+  // `error_` is a Result that is true while nothing has failed.
   return !error_;
 }
 
@@ -77,6 +79,7 @@ void OutputFile::run() {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return has_waiting_ || stopping_; });
       if (!has_waiting_) return;
+      // Swapped rather than moved: the emptied buffer goes back to the caller with the next write().
       std::swap(mine_, waiting_);
       has_waiting_ = false;
       usable = error_.has_value();
@@ -123,6 +126,7 @@ bool OutputFile::compress(const char* data, size_t size, int flush) {
   deflate_.next_in =
       reinterpret_cast<unsigned char*>(const_cast<char*>(data));  // zlib's interface; it only reads
   deflate_.avail_in = static_cast<unsigned>(size);
+  // zlib has more to give for as long as it fills the output.
   do {
     deflate_.next_out = packed_.data();
     deflate_.avail_out = static_cast<unsigned>(packed_.size());
@@ -136,10 +140,12 @@ void OutputFile::fail(const char* doing) {
   std::string text = std::string(doing) + ": " + std::strerror(errno);
   if (errno == ENOSPC) text += "; free space on that file system or name another output";
   std::lock_guard lock(mutex_);
+  // The first error is the cause; later ones follow from it.
   if (error_) error_ = Error{ErrorCode::kIo, text, path_};
 }
 
 Result<uint64_t> OutputFile::finish() {
+  // From here on no other thread touches the stream or `error_`, so neither needs the lock.
   stop();
   if (error_ && compressed_) compress(nullptr, 0, Z_FINISH);
   if (!error_) return error_.error();

@@ -13,6 +13,8 @@ namespace fs = std::filesystem;
 
 Result<void> check_replaceable(const std::string& path, const FolderKind& kind) {
   std::error_code error;
+  // Of the link itself. A link to a folder is refused, because renaming would move the link and not the
+  // folder.
   const fs::file_status there = fs::symlink_status(path, error);
   if (there.type() == fs::file_type::not_found) return {};
   bool is_ours = fs::is_directory(there);
@@ -20,6 +22,7 @@ Result<void> check_replaceable(const std::string& path, const FolderKind& kind) 
   for (fs::directory_iterator entry(path, error), end; is_ours && !error && entry != end;
        entry.increment(error))
     is_ours = kind.is_own(*entry);
+  // What cannot be listed may hold anything.
   if (is_ours && !error) return {};
   return usage_error("is there, and is not just an older " + std::string(kind.name) + "; name another output",
                      path);
@@ -34,6 +37,7 @@ Result<void> replace_folder(const std::string& whole, const std::string& path, c
   if (has_old) fs::rename(path, old, error);
   if (!error) {
     fs::rename(whole, path, error);
+    // If even that fails, the older output stays under the `.old-` name; it is never removed on this way.
     if (error && has_old) fs::rename(old, path, ignored);
   }
   if (error) return Error{ErrorCode::kIo, "cannot rename into place: " + error.message(), path};

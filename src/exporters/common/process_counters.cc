@@ -21,6 +21,7 @@ using model::GpuTimeSource;
 constexpr double kMostMegabytes =
     1e9;  // a second: a million times what a GPU's links carry; sums fit 63 bits
 
+// Sources from kInspector on give lengths or ends that do not say when the GPU worked.
 bool is_placed(const model::OpTable& ops, uint32_t op) {
   return ops.gpu_start_ns[op] > 0 && ops.gpu_end_ns[op] != 0 &&
          ops.gpu_source[op] < static_cast<uint8_t>(GpuTimeSource::kInspector);
@@ -43,6 +44,8 @@ struct CommTimes {
 // KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was
 // called after it. Where the modes are unknown, holes alone can show that.
 bool has_all(uint8_t source, std::string_view modes) {
+  // `modes` lists each mode with the time of its change, comma-separated: no comma means that it never
+  // changed.
   return source != static_cast<uint8_t>(GpuTimeSource::kKernelCh) || modes.empty() ||
          (modes.starts_with("deep ") && modes.find(',') == std::string_view::npos);
 }
@@ -64,6 +67,7 @@ void ProcessCounters::report_losses(model::Trace& run) const {
 
 void ProcessCounters::find_open(const model::Trace& trace) {
   const model::OpTable& ops = trace.ops;
+  // The last place is for operations whose communicator the trace lacks.
   std::vector<CommTimes> by_comm(trace.comms.size() + 1);
   const auto of = [&](uint32_t op) -> CommTimes& {
     return by_comm[std::min<size_t>(ops.comm[op], trace.comms.size())];
@@ -100,6 +104,8 @@ void ProcessCounters::add_in_flight(const model::Trace& trace) {
   for (uint32_t op = 0; op < ops.size(); ++op) {
     if (!open_[op] && !is_placed(ops, op)) continue;
     const int64_t begin = begin_of(trace, op);
+    // In flight counts from the call, which a GPU clock's error may put behind the end: hence the maximum
+    // below.
     changes.push_back({begin, 1});
     if (!open_[op]) changes.push_back({std::max(begin, ops.gpu_end_ns[op]), -1});
   }

@@ -30,6 +30,8 @@ Interval host_interval(const model::Trace& trace, uint32_t op) {
   uint32_t call = trace.ops.call[op], task = trace.ops.task[op];
   const int64_t enqueued = trace.ops.enqueued_ns[op];
   if ((trace.ops.flags[op] & model::kFlagGraphCaptured) != 0 && enqueued != 0) {
+    // The task may be that of the capture. It says how long enqueueing took only if it began with this
+    // replay.
     const bool is_reported = task < trace.tasks.size() && trace.tasks.start_ns[task] == enqueued;
     return {enqueued, is_reported ? trace.tasks.end_ns[task] : enqueued};
   }
@@ -43,6 +45,7 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail d
     : trace_(trace), number_(number), detail_(detail) {
   const model::Process process = trace.processes.row(0);
   who_ = model::who(process, trace.strings).label();
+  // A stuck process records nothing more, but its keeper refreshes the heartbeat: open slices reach to it.
   last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
   const std::string host(trace.strings[process.host]);
   if (!host.empty()) on_host_ = " (" + host + ")";
@@ -135,11 +138,13 @@ uint32_t ProcessSlices::stream_track(int32_t gpu, uint64_t stream) {
 }
 
 Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
+  // A damaged file may name any device; its pid must not become that of channels or of another process.
   const int32_t device = std::clamp(device_of(gpu), 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
   int64_t pid = number_ * kPidStride + kGpuPid + device;
   const int32_t on_host =
       gpu < 0 ? -1 : model::host_device(device, trace_.strings[trace_.processes.visible_devices[0]]);
   std::string label = on_host >= 0 ? "GPU " + std::to_string(on_host) : "GPU";
+  // Ten places for each process: 0 is the host, 1 to 7 devices, 8 channels, 9 the network.
   name_pid(pid, label + " of " + who_ + on_host_, label, number_ * 10 + 1 + std::min(device, 6));
   return {pid, next_gpu_tid_++, std::move(name)};
 }
@@ -164,6 +169,7 @@ void ProcessSlices::add_steps() {
     add(SliceKind::kStep, row, thread_track(trace_.marks.thread[row]), trace_.marks.time_ns[row], end);
   };
   for (uint32_t row = 0; row < trace_.marks.size(); ++row) {
+    // Needed even for a mark that is no step: writers list the tracks before they draw instants on them.
     thread_track(trace_.marks.thread[row]);
     if (!trace_.marks.is_step[row]) continue;
     uint32_t& last = last_by_thread[slot(row)];

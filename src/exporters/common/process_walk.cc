@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One process that cannot be read does not end an export: the others are written, and it becomes a loss of
+// the run. Its error is the answer only if no process could be read. The next process is loaded on another
+// thread while this one is written, so at most two are in memory.
 #include "exporters/common/process_walk.h"
 
 #include <filesystem>
@@ -35,6 +38,7 @@ Result<void> walk_processes(model::TraceSource& source, const Progress& progress
 
 Result<void> check_not_input(const model::TraceSource& source, const std::string& path) {
   std::error_code unknown;
+  // Compares the files and not the names, so that links and other spellings are caught.
   if (std::filesystem::equivalent(path, source.name(), unknown))
     return usage_error("is the input; name another output", path);
   return {};
@@ -43,6 +47,7 @@ Result<void> check_not_input(const model::TraceSource& source, const std::string
 int64_t ViewerNumbers::of(const model::Trace& trace) {
   const int32_t rank = trace.processes.rank[0];
   if (rank >= 0 && taken_.insert(rank).second) return rank;
+  // A job may have ranks as large as the free numbers, so a free number may be taken.
   while (!taken_.insert(next_).second) ++next_;
   return next_;
 }

@@ -389,6 +389,8 @@ TableContext TableNumbers::of(const model::Trace& trace) {
     next += static_cast<int64_t>(count);
     return first;
   };
+  // trace.db numbers events of all kinds in one sequence, in this order. Calls and launches have no table
+  // here but take their numbers, so that `ops.id` names the same operation in both.
   TableContext context{trace, numbers_, process_++, take(comms_, trace.comms.size())};
   take(events_, trace.calls.size());
   context.first_mark = take(events_, trace.marks.size());

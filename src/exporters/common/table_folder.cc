@@ -32,6 +32,7 @@ class TableFolder {
   TableFolder(std::string path, const TableFormat& format)
       : path_(std::move(path)), temporary_(partial_path(path_)), format_(format), kind_(kind()) {}
   ~TableFolder() {
+    // Files first: their threads still write, and each removes its own temporary file in the folder.
     open_.clear();
     std::error_code unremoved;
     if (!is_whole_) fs::remove_all(temporary_, unremoved);
@@ -43,11 +44,13 @@ class TableFolder {
     LOCKSTEP_TRY(check_replaceable(path_, kind_));
     remove_stale_partials(path_);
     std::error_code failed;
+    // Left by a killed exporter whose PID this process has got again.
     fs::remove_all(temporary_, failed);
     if (!fs::create_directory(temporary_, failed))
       return Error{ErrorCode::kPermission, "cannot create: " + failed.message(), path_};
     for (const TableLayout& table : run_tables()) LOCKSTEP_TRY(open(table.name, table.columns));
     LOCKSTEP_TRY(open(kColumnsFile, kColumns));
+    // It is the last of `open_`, so add() can go through the others by the number of their table.
     TableWriter& writer = *open_.back().writer;
     for (const TableLayout& table : run_tables()) {
       for (const TableColumn& column : table.columns) {
@@ -127,6 +130,7 @@ class TableFolder {
   bool is_whole_ = false;
 };
 
+// Temporary folders lie beside the target: after a slash they would lie inside it.
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;

@@ -14,6 +14,7 @@ struct Lane {
   std::vector<int64_t> open;  // ends of the slices that enclose the present, outermost first
 };
 
+// Forgets what has ended. Slices come by their begin, so no later one can lie inside it.
 bool fits(Lane& lane, const Slice& slice) {
   while (!lane.open.empty() && lane.open.back() <= slice.start) lane.open.pop_back();
   return lane.open.empty() || slice.end <= lane.open.back();
@@ -29,6 +30,7 @@ Lane& choose(std::vector<Lane>& lanes, Slice& slice, TrackTable& tracks, uint64_
     return lanes.back();
   }
   ++cut;
+  // It does not fit, so something is open there that ends after the slice begins.
   slice.end = lanes.back().open.back();
   return lanes.back();
 }
@@ -49,6 +51,7 @@ uint32_t TrackTable::find(const TrackKey& key, bool& added) {
 }
 
 uint32_t TrackTable::add(Track track) {
+  // Leaves room for the further lanes of each track, which are added later and shown behind it.
   track.sort_index = tracks_.size() * kMaxLanes;
   tracks_.push_back(std::move(track));
   return static_cast<uint32_t>(tracks_.size() - 1);
@@ -74,6 +77,7 @@ uint64_t assign_lanes(std::vector<Slice>& slices, TrackTable& tracks) {
     if (a.track != b.track) return a.track < b.track;
     if (a.start != b.start) return a.start < b.start;
     if (a.end != b.end) return a.end > b.end;
+    // Kind and row make the order total: one run gives the same file each time.
     if (a.kind != b.kind) return a.kind < b.kind;
     return a.row < b.row;
   });

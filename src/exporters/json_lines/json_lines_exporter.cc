@@ -16,6 +16,7 @@ constexpr size_t kLongestNumber = 24;
 class JsonLinesWriter : public common::TableWriter {
  public:
   JsonLinesWriter(common::BufferedOutput& out, std::span<const common::TableColumn> columns) : out_(out) {
+    // Keys are the same in every row: escaped once, with what stands before them.
     for (const common::TableColumn& column : columns)
       keys_.push_back((keys_.empty() ? "{" : ",") + common::json_string(column.name) + ":");
   }

@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "traces";  // as Score-P calls its own
+// Of the library's buffers: no record may be larger, which is why ranks of a communicator are bounded
+// (kMaxRanks).
 constexpr uint64_t kEventChunk = 1 << 20, kDefinitionChunk = 4 << 20;
 
 OTF2_FlushType always_flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) { return OTF2_FLUSH; }
@@ -60,6 +62,7 @@ uint64_t bytes_in(const fs::path& folder) {
 }  // namespace
 
 Archive::Archive(std::string path) : path_(std::move(path)), temporary_(partial_path(path_)) {
+  // Of the process, not of an archive: two archives at once would report to the later one.
   previous_ = OTF2_Error_RegisterCallback(keep_error, this);
 }
 
@@ -78,6 +81,7 @@ Result<std::unique_ptr<Archive>> Archive::create(const std::string& path) {
   if (archive->archive_ == nullptr) archive->fail("libotf2 cannot open an archive");
   if (!archive->failed()) {
     OTF2_Archive_SetFlushCallbacks(archive->archive_, &kFlush, nullptr);
+    // libotf2 wants to know how processes exchange data, even where one writes alone.
     OTF2_Archive_SetSerialCollectiveCallbacks(archive->archive_);
     OTF2_Archive_SetCreator(archive->archive_, "Lockstep " LOCKSTEP_VERSION);
     OTF2_Archive_OpenEvtFiles(archive->archive_);
@@ -88,6 +92,7 @@ Result<std::unique_ptr<Archive>> Archive::create(const std::string& path) {
 
 Archive::~Archive() {
   close();
+  // Only now: closing the archive may still report errors, to this object.
   OTF2_Error_RegisterCallback(previous_, nullptr);
   std::error_code ignored;
   if (!kept_) fs::remove_all(temporary_, ignored);
@@ -115,6 +120,7 @@ OTF2_EvtWriter* Archive::begin_location(OTF2_LocationRef location) {
 uint64_t Archive::end_location() {
   if (events_ == nullptr) return 0;
   uint64_t events = 0;
+  // Asked before the writer is closed, which frees it. Definitions of locations need the number.
   OTF2_EvtWriter_GetNumberOfEvents(events_, &events);
   OTF2_Archive_CloseEvtWriter(archive_, std::exchange(events_, nullptr));
   return events;
@@ -146,6 +152,7 @@ Result<uint64_t> Archive::finish() {
   if (!failed()) {
     OTF2_Archive_CloseEvtFiles(archive_);
     OTF2_Archive_OpenDefFiles(archive_);
+    // Empty, but readers open a file of local definitions for every location.
     for (uint64_t location = 0; location < locations_ && !failed(); ++location) {
       if (OTF2_DefWriter* local = OTF2_Archive_GetDefWriter(archive_, location))
         OTF2_Archive_CloseDefWriter(archive_, local);
@@ -154,6 +161,7 @@ Result<uint64_t> Archive::finish() {
   }
   close();
   if (failed()) return error_.error();
+  // After closing: the library writes its buffers and the anchor file only then.
   const uint64_t bytes = bytes_in(temporary_);
   LOCKSTEP_TRY(common::replace_folder(temporary_, path_, archive_kind()));
   kept_ = true;

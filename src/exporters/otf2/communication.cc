@@ -51,6 +51,7 @@ void Communication::add_communicators() {
     const bool has_device = trace_.comms.device[row] >= 0;
     const uint32_t own = has_device ? participant_of(trace_.comms.device[row], trace_.comms.gpu[row])
                                     : participant_of(trace_.processes.device[0], trace_.processes.gpu[0]);
+    // Participants are numbered here in the order in which communicators name their devices.
     if (own == global.size()) {
       const Participant& added = participants_[own];
       global.push_back(definitions_.participant({number_, added.device}, added.location));
@@ -70,6 +71,7 @@ void Communication::add_intervals(Omitted& omitted) {
   intervals_.reserve(ops.size());
   for (uint32_t op = 0; op < ops.size(); ++op) {
     int64_t start = ops.gpu_start_ns[op], end = ops.gpu_end_ns[op];
+    // Decided for the whole operation: a begin on the GPU and an end on the host would make a wrong length.
     if (start == 0) {
       const common::Interval host = common::host_interval(trace_, op);
       start = host.start;
@@ -79,6 +81,7 @@ void Communication::add_intervals(Omitted& omitted) {
       ++omitted.without_time;
       continue;
     }
+    // Open operations reach to the last sign of life; their records say that they are unfinished.
     if (end == 0) end = last;
     const uint32_t comm = ops.comm[op];
     intervals_.push_back(
@@ -97,6 +100,8 @@ void Communication::number_messages() {
   std::unordered_map<uint64_t, uint32_t> sent, received;
   for (uint32_t op = 0; op < ops.size(); ++op) {
     if (ops.peer[op] < 0) continue;
+    // Sends and receives count apart: MPI matches the n-th send of one rank with the n-th receive of the
+    // other.
     const uint64_t pair = uint64_t{ops.comm[op]} << 32 | static_cast<uint32_t>(ops.peer[op]);
     tags_[op] = (words(op).is_send ? sent : received)[pair]++;
   }
@@ -111,6 +116,7 @@ void Communication::make_units() {
       const bool is_message = words(interval.op).form == Form::kMessage;
       if (last.participant == interval.participant && last.start == interval.start &&
           last.end == interval.end &&
+          // Messages and collectives differ in how they are written, so they never share a unit.
           is_message == (words(intervals_[last.first].op).form == Form::kMessage)) {
         ++last.count;
         continue;
@@ -131,6 +137,8 @@ void Communication::assign_lanes(Omitted& omitted) {
       free_from.clear();
     }
     size_t lane = 0;
+    // First fit. Units come by their begin within a participant, so each lane is in order of time, as OTF2
+    // wants.
     while (lane < free_from.size() && free_from[lane] > unit.start) ++lane;
     if (lane == kMaxLanes) {
       lane = static_cast<size_t>(std::min_element(free_from.begin(), free_from.end()) - free_from.begin());
@@ -155,6 +163,7 @@ void Communication::assign_lanes(Omitted& omitted) {
 const Communication::Words& Communication::words(uint32_t op) {
   const model::OpTable& ops = trace_.ops;
   const bool custom = ops.kind[op] == model::number(model::EventKind::kApiOp);
+  // Two bits of a communicator's number are lost here, which no trace has.
   const uint64_t key = (uint64_t{ops.comm[op]} << 32 | ops.shape[op]) * 4 + (ops.peer[op] >= 0) * 2 + custom;
   const auto place = words_.find(key);
   return place != words_.end() ? place->second : words_.emplace(key, make_words(op)).first->second;
@@ -178,6 +187,7 @@ Communication::Words Communication::make_words(uint32_t op) {
   if (ops.peer[op] >= 0) {
     role = OTF2_REGION_ROLE_POINT2POINT;
     words.is_send = func == "Send";
+    // A record names the peer by its rank in the communicator, which must have a group that holds it.
     if (size != 0) words.form = Form::kMessage;
   } else if (const auto kind = collective_kind(model::nccl_func(func))) {
     role = kind->role;
@@ -185,6 +195,8 @@ Communication::Words Communication::make_words(uint32_t op) {
     words.is_rooted = kind->has_root;
     const auto root = static_cast<uint32_t>(trace_.shapes.root[shape]);
     if (kind->has_root) words.root = root;
+    // A damaged file may name any root; readers index the group with it. An unknown one is -1, so above any
+    // size.
     if (comm < comm_refs_.size() && (!kind->has_root || root < size)) words.form = Form::kCollective;
   }
   const OTF2_StringRef name =
@@ -221,6 +233,7 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omi
   const model::OpTable& ops = trace_.ops;
   const OTF2_RegionRef region = words(intervals_[unit.first].op).region;
   OTF2_EvtWriter_Enter(writer, nullptr, stamp(unit.start), region);
+  // All sends stand at the begin and all receives at the end: events of a location must not go back in time.
   for (const bool sends : {true, false}) {
     for (uint32_t i = unit.first; i < unit.first + unit.count; ++i) {
       const uint32_t op = intervals_[i].op;
@@ -228,6 +241,7 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omi
       if (known.is_send != sends) continue;
       const OTF2_CommRef comm = comm_refs_[ops.comm[op]];
       const auto peer = static_cast<uint32_t>(ops.peer[op]);
+      // A damaged file may name any peer.
       if (peer >= definitions_.comm_size(comm)) {
         ++omitted.without_record;
         continue;
@@ -236,6 +250,7 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omi
         ++omitted.unfinished;
         continue;
       }
+      // The library empties the list of attributes with each record that takes it.
       describe(op, known);
       if (sends)
         OTF2_EvtWriter_MpiSend(writer, attributes_, stamp(unit.start), peer, comm, tags_[op], ops.bytes[op]);
@@ -251,6 +266,8 @@ void Communication::write_operations(const Unit& unit, OTF2_EvtWriter* writer, O
   for (uint32_t i = unit.first; i < unit.first + unit.count; ++i) {
     const uint32_t op = intervals_[i].op;
     const Words& known = words(op);
+    // Collectives of one kernel cannot be told apart in time. The first has all of it, so that it is counted
+    // once.
     const OTF2_TimeStamp start = stamp(i == unit.first ? unit.start : unit.end), end = stamp(unit.end);
     const bool unfinished = is_unfinished(op);
     if (known.form == Form::kCollective && !unfinished) {
@@ -276,6 +293,7 @@ void Communication::write_operations(const Unit& unit, OTF2_EvtWriter* writer, O
 }
 
 uint64_t Communication::write(Archive& archive, Omitted& omitted) {
+  // Lanes need units, and units need intervals in order of time.
   add_intervals(omitted);
   number_messages();
   make_units();

@@ -26,16 +26,19 @@ std::string fit_text(std::string_view text) {
   const bool is_long = text.size() > kMaxText;
   std::string fit = valid_utf8(is_long ? text.substr(0, kMaxText - 3) : text);
   if (is_long) fit += "...";
+  // libotf2 takes C strings.
   std::replace(fit.begin(), fit.end(), '\0', '?');
   return fit;
 }
 
+// The empty text is number 0, which definitions name where they have nothing to say (kEmpty).
 Definitions::Definitions() { text(""); }
 
 OTF2_StringRef Definitions::text(std::string_view text) {
   cut_texts_ += text.size() > kMaxText;
   const auto [at, is_new] =
       text_refs_.try_emplace(fit_text(text), static_cast<OTF2_StringRef>(texts_.size()));
+  // Keys of an unordered_map stay where they are when it grows.
   if (is_new) texts_.push_back(&at->first);
   return at->second;
 }
@@ -84,6 +87,7 @@ OTF2_CommRef Definitions::comm(const model::Trace& trace, uint32_t row) {
   const uint64_t id = trace.comms.comm_id[row];
   const int32_t ranks = trace.comms.ranks[row];
   const auto next = static_cast<OTF2_CommRef>(comms_.size());
+  // Communicators without an id cannot be matched across processes: each is one of its own.
   if (id != 0) {
     const auto [at, is_new] = comm_refs_.try_emplace({id, ranks}, next);
     if (!is_new) return at->second;
@@ -101,6 +105,7 @@ OTF2_CommRef Definitions::comm(const model::Trace& trace, uint32_t row) {
 
 void Definitions::join(OTF2_CommRef comm, int32_t rank, uint32_t participant) {
   Comm& joined = comms_[comm];
+  // A rank beyond the size would move all that follow it in the group.
   const uint32_t ranks = joined.size != 0 ? joined.size : kMaxRanks;
   if (rank < 0 || static_cast<uint32_t>(rank) >= ranks ||
       !joined.members.try_emplace(rank, participant).second)
@@ -118,7 +123,9 @@ void Definitions::complete(Archive& archive) {
   for (size_t i = 0; i < absent; ++i) {
     const std::string name = "rank that was not recorded " + std::to_string(i + 1);
     const OTF2_LocationRef place = location(name, OTF2_LOCATION_TYPE_CPU_THREAD, process(name, nowhere));
+    // Every location needs a file of events, also one without any.
     archive.begin_location(place);
+    // Behind all recorded ones in the list of ranks.
     participants_.push_back({{INT64_MAX, static_cast<int64_t>(i)}, place});
   }
 }
@@ -127,7 +134,9 @@ void Definitions::write(Archive& archive, const std::string& run) {
   OTF2_GlobalDefWriter* const writer = archive.definitions();
   if (writer == nullptr) return;
   const OTF2_StringRef machine = text(run);
+  // host() has counted from 1 on: the machine takes place 0.
   hosts_.insert(hosts_.begin(), machine);
+  // All texts must have their numbers before write_texts(), and later definitions name them by number.
   for (std::string_view name : {"machine", "node", "MPI", "NCCL ranks"
 #define ATTRIBUTE(id, type, name, description) , name, description
 #include "exporters/otf2/attributes.def"
@@ -135,6 +144,8 @@ void Definitions::write(Archive& archive, const std::string& run) {
        })
     text(name);
   const uint64_t length = first_ <= last_ ? last_ - first_ + 1 : 0;
+  // The last number is the real time of the first event, ns since the epoch: here clock and real time are the
+  // same.
   OTF2_GlobalDefWriter_WriteClockProperties(writer, kNsPerSecond, first_time(), length, first_time());
   write_texts(writer);
   write_tree(writer);
@@ -186,6 +197,8 @@ void Definitions::write_tree(OTF2_GlobalDefWriter* writer) const {
 }
 
 void Definitions::write_communicators(OTF2_GlobalDefWriter* writer) {
+  // Processes come in the order in which they were read; the list of ranks is in the order of ranks. Groups
+  // name members by index into that list, not by location.
   std::vector<uint32_t> by_rank(participants_.size()), index_of(participants_.size());
   for (uint32_t i = 0; i < by_rank.size(); ++i) by_rank[i] = i;
   std::stable_sort(by_rank.begin(), by_rank.end(),
@@ -214,6 +227,7 @@ std::vector<uint64_t> Definitions::group_members(const Comm& comm,
   std::vector<uint64_t> members;
   uint32_t absent = recorded_;
   for (const auto& [rank, participant] : comm.members) {
+    // A member's place in a group is its rank, so ranks that nobody recorded take theirs.
     while (comm.size != 0 && members.size() < static_cast<size_t>(rank)) {
       members.push_back(index_of[absent]);
       if (absent + 1 < index_of.size()) ++absent;

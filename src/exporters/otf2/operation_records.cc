@@ -38,8 +38,10 @@ Traffic traffic(OTF2_CollectiveOp op, uint64_t bytes, bool is_whole, int64_t ran
   const auto parts = static_cast<uint64_t>(std::max<int64_t>(ranks, 1));
   const bool hands_in_parts = op == OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK ||
                               op == OTF2_COLLECTIVE_OP_ALLTOALL || op == OTF2_COLLECTIVE_OP_SCATTER;
+  // From here on `bytes` is one rank's part, whoever counted it.
   if (is_whole && hands_in_parts) bytes /= parts;
   uint64_t whole = 0;
+  // Sizes and ranks come from files and may be anything.
   if (__builtin_mul_overflow(bytes, parts, &whole)) whole = UINT64_MAX;
   switch (op) {
     case OTF2_COLLECTIVE_OP_BARRIER:

@@ -23,6 +23,8 @@ class Otf2Export {
       add(trace);
       return !archive_.failed();
     }));
+    // After all processes, as only then the ranks are known that nobody recorded; and before the losses,
+    // which count what could not be placed. Markers follow, and definitions come last: they name all of it.
     definitions_.complete(archive_);
     report_omitted();
     add_losses(run_, OTF2_UNDEFINED_LOCATION_GROUP);
@@ -72,6 +74,7 @@ class Otf2Export {
       OTF2_MarkerWriter* const markers = archive_.markers();
       if (markers == nullptr) return;
       const bool is_global = loss.group == OTF2_UNDEFINED_LOCATION_GROUP;
+      // A marker needs a time, and losses have none: they stand at the begin of the run.
       OTF2_MarkerWriter_WriteMarker(markers, definitions_.first_time(), 0, Archive::kLoss,
                                     is_global ? OTF2_MARKER_SCOPE_GLOBAL : OTF2_MARKER_SCOPE_LOCATION_GROUP,
                                     is_global ? 0 : loss.group, loss.text.c_str());

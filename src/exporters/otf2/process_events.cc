@@ -28,6 +28,7 @@ ProcessEvents::ProcessEvents(const model::Trace& trace, int64_t number, Archive&
       gpu_paradigm_(trace.processes.gpu_clock[0] == static_cast<uint8_t>(model::GpuClock::kAmdTicks)
                         ? OTF2_PARADIGM_HIP
                         : OTF2_PARADIGM_CUDA) {
+  // Tables by text and shape: a look-up for each of millions of slices, without making or hashing a name.
   kernel_regions_.assign(trace.strings.size(), OTF2_UNDEFINED_REGION);
   range_regions_ = kernel_regions_;
   api_regions_.assign(trace.shapes.size(), OTF2_UNDEFINED_REGION);
@@ -62,6 +63,7 @@ OTF2_LocationGroupRef ProcessEvents::device_group(int64_t pid) {
 }
 
 OTF2_LocationRef ProcessEvents::define_location(const common::Track& track) {
+  // The pid within a process says what the track is; process_slices.h has the numbers.
   const bool is_host = track.pid % common::kPidStride < common::kGpuPid;
   return definitions_.location(
       track.name, is_host ? OTF2_LOCATION_TYPE_CPU_THREAD : OTF2_LOCATION_TYPE_ACCELERATOR_STREAM,
@@ -148,6 +150,7 @@ uint64_t ProcessEvents::write_track(OTF2_LocationRef location,
     }
   };
   for (const common::Slice* slice : slices) {
+    // Ends come first at equal times: a region that begins where another ends is not inside it.
     leave_until(slice->start);
     const OTF2_RegionRef entered = region(*slice);
     if (slice->kind == SliceKind::kStep)
@@ -172,12 +175,16 @@ void ProcessEvents::write_marks(const std::vector<OTF2_LocationRef>& locations) 
     if (markers == nullptr) return;
     const std::string text = fit_text(trace_.strings[trace_.marks.name[row]]);
     OTF2_MarkerWriter_WriteMarker(markers, stamp(time), 0, Archive::kMark, OTF2_MARKER_SCOPE_LOCATION,
+                                  // The constructor of the slices has made the tracks of all marks, so this
+                                  // adds none.
                                   locations[slices_.thread_track(trace_.marks.thread[row])], text.c_str());
     definitions_.seen(time);
   }
 }
 
 uint64_t ProcessEvents::write(Omitted& omitted, model::Trace& run) {
+  // Slices that moved to further lanes lie among those of their first track, and a location is written in one
+  // go.
   std::vector<std::vector<const common::Slice*>> by_track(slices_.tracks().size());
   for (const common::Slice& slice : slices_.slices()) by_track[slice.track].push_back(&slice);
   std::vector<OTF2_LocationRef> locations;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Made from arguments.def with every timeline, so that the names that readers see cannot differ from what the
+// events bear. The definition is itself a message, written by hand: one message does not need the library of
+// Protocol Buffers.
 #include "exporters/perfetto/arguments_proto.h"
 
 #include "exporters/common/arguments.h"
@@ -58,6 +61,7 @@ std::string arguments_descriptor_set() {
   file.bytes(kFileDependency, "protos/perfetto/trace/track_event/track_event.proto");
   file.bytes(kFileMessage, message.view());
   part.clear();
+  // Names of messages begin with a point: they are absolute, whatever package the reader looks them up in.
   part.bytes(kFieldName, "lockstep").bytes(kFieldExtendee, ".perfetto.protos.TrackEvent");
   part.number(kFieldNumber, field::event::kLockstep).number(kFieldLabel, kOptional);
   part.number(kFieldType, kMessage).bytes(kFieldTypeName, ".lockstep.timeline.Arguments");

@@ -68,6 +68,7 @@ void EventWriter::write_descriptors() {
   }
 }
 
+// Numbers of names, texts and keys belong to a sequence: nothing that was sent before counts on a new one.
 void EventWriter::begin_sequence() {
   ++numbers_.sequence;
   clock_ = kFirstOwnClock;
@@ -85,6 +86,7 @@ void EventWriter::begin_uuid(uint64_t uuid, int64_t start_ns) {
   last_ns_ = start_ns;
   ProtoBytes packet, part, inner;
   packet.number(field::packet::kSequence, numbers_.sequence);
+  // The importer drops packets that need state until the sequence has said once that its state is cleared.
   packet.number(field::packet::kSequenceFlags, is_new_ ? kStateCleared | kNeedsState : kNeedsState);
   is_new_ = false;
   inner.number(field::event::kTrack, uuid);
@@ -136,6 +138,7 @@ void EventWriter::intern(uint32_t kind, uint64_t iid, std::string_view text) {
 
 uint64_t EventWriter::iid_of_name(model::StringId word) {
   if (sent_names_.size() <= word) sent_names_.resize(words_.size());
+  // Numbers count from 1: 0 means none to the importer.
   if (!sent_names_[word]) intern(field::interned::kEventName, word + uint64_t{1}, words_[word]);
   sent_names_[word] = true;
   return word + uint64_t{1};
@@ -165,6 +168,7 @@ void EventWriter::start(const Slice& slice, Category category) {
   const auto i = static_cast<size_t>(category);
   if (!sent_categories_[i]) intern(field::interned::kCategory, i + 1, kCategories[i]);
   sent_categories_[i] = true;
+  // Neither time nor track: end() adds the one, and the other is the default of the sequence.
   event_.number(field::event::kType, kSliceBegin).number(field::event::kCategoryIid, i + 1);
 }
 
@@ -199,6 +203,7 @@ void EventWriter::fixed(const common::FixedArguments& list) {
   }
   const size_t annotations = annotations_.size(), arguments = arguments_.size();
   for (const auto& [argument, is_text, word, value] : list.items) {
+    // Texts that only JSON needs (split sizes of even splits) have no place in this format.
     if (info(argument).kind == common::ArgumentKind::kText) {
       text(argument, word);
     } else if (!is_text) {
@@ -242,6 +247,7 @@ void EventWriter::end() {
   }
   const size_t event_head =
       varint_size(tag(field::packet::kTrackEvent, kLengthDelimited)) + varint_size(event_size);
+  // Interned data stand in the packet that first uses them, before its event.
   const size_t head_size = static_cast<size_t>(at - head);
   char* to = out_.room(2 * kPacketHead);
   to = put_varint(to, tag(field::trace::kPacket, kLengthDelimited));
@@ -269,6 +275,7 @@ void EventWriter::write_counters(const common::ProcessCounters& counters) {
       part.number(field::counter::kUnit, kUnitCount);
     else
       part.bytes(field::counter::kUnitName, counter.unit);
+    // Numbers of tracks and processes were taken in the constructor; counters are numbered after them.
     descriptor.number(track::kUuid, ++numbers_.track).bytes(track::kName, counter.name);
     descriptor.number(track::kParent, first_process()).bytes(track::kCounter, part.view());
     write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
@@ -297,12 +304,14 @@ void EventWriter::write_counter_value(const common::Counter& counter, const comm
 
 void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns, int64_t value) {
   ProtoBytes packet, event, arguments;
+  // A run of marks alone has begun no track, and a packet must belong to a sequence.
   if (numbers_.sequence == 0) begin_sequence();
   arguments.signed_number(info(Argument::kValue).field, value);
   event.number(field::event::kType, kInstant).number(field::event::kTrack, first_track_ + track);
   event.bytes(field::event::kCategory, category_text(Category::kInstant));
   event.bytes(field::event::kName, valid_utf8(name));
   event.bytes(field::event::kLockstep, arguments.view());
+  // Absolute and on the clock REALTIME: instants come after all tracks and must not count on a track's clock.
   packet.signed_number(field::packet::kTimestamp, time_ns);
   packet.number(field::packet::kTimestampClock, kRealtimeClock);
   packet.number(field::packet::kSequence, numbers_.sequence);

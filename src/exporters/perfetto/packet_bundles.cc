@@ -26,6 +26,7 @@ size_t packet_size(std::string_view bytes, size_t at) {
     if ((bytes[i] & 0x80) == 0) break;
   }
   if (i >= bytes.size() || bytes.size() - (i + 1) < size) return 0;
+  // Whole only if its last byte is there: OutputFile hands over 256 KiB wherever they end.
   return i + 1 + size - at;
 }
 
@@ -55,6 +56,8 @@ std::string_view PacketBundles::pack(std::string_view bytes) {
   char* const end =
       put_varint(put_varint(outer, tag(field::trace::kPacket, kLengthDelimited)), field_head + size);
   const auto outer_head = static_cast<size_t>(end - outer);
+  // Both heads need the packed size, so they are put in front of it afterwards, into room that was left for
+  // them.
   char* const begin = packed_.data() + kHeads - field_head - outer_head;
   std::memcpy(begin, outer, outer_head);
   std::memcpy(begin + outer_head, heads, field_head);

@@ -33,6 +33,8 @@ using common::Slice;
 // Rows of `slices` by track, in their order within one.
 std::vector<uint32_t> by_track(const std::vector<Slice>& slices, size_t tracks) {
   std::vector<uint32_t> first(tracks + 1, 0), order(slices.size());
+  // Slices that moved to further lanes still lie among those of their first track. A counting sort parts them
+  // in linear time.
   for (const Slice& slice : slices) ++first[slice.track + 1];
   for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
   for (uint32_t i = 0; i < slices.size(); ++i) order[first[slices[i].track]++] = i;
@@ -75,6 +77,7 @@ class PerfettoExport {
     write_packet(out_, packet.bytes(field::packet::kExtensionDescriptor, part.view()).view());
     packet.clear();
     part.clear();
+    // The root of all tracks asks viewers to keep the order that the ranks of the others give.
     part.number(field::track::kUuid, 0).number(field::track::kProcessOrdering, kExplicitOrdering);
     part.number(field::track::kThreadOrdering, kExplicitOrdering);
     write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, part.view()).view());
@@ -121,6 +124,7 @@ class PerfettoExport {
     part.number(field::track::kUuid, ++numbers_.track)
         .bytes(field::track::kName, "lockstep: what is missing");
     write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, part.view()).view());
+    // A sequence of its own: these packets name everything in full and need no state.
     const uint32_t sequence = ++numbers_.sequence;
     for (const Lost& lost : lost_) {
       const auto annotation = [&](std::string_view name, auto add_value) {
@@ -160,6 +164,7 @@ Result<ExportResult> write(model::TraceSource& source, const std::string& path, 
   LOCKSTEP_TRY(common::check_not_input(source, path));
   LOCKSTEP_ASSIGN(auto bundles, PacketBundles::create());
   common::OutputFile::Packing packing;
+  // `bundles` is declared before the file, whose thread uses it until the file is gone.
   if (!path.ends_with(".gz")) packing = [&bundles](std::string_view bytes) { return bundles->pack(bytes); };
   LOCKSTEP_ASSIGN(auto file, common::OutputFile::create(path, std::move(packing)));
   LOCKSTEP_ASSIGN(uint64_t events, PerfettoExport(source, *file).run(progress));

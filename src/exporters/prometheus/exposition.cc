@@ -50,6 +50,8 @@ class Families {
     metric.label = std::move(labels);
     uint64_t count = 0;
     for (size_t i = 0; i < values.counts.size(); ++i) {
+      // Prometheus' buckets are cumulative. The last count, beyond all bounds, has none: the serializer adds
+      // `+Inf`.
       count += values.counts[i];
       if (i < std::size(kBounds)) metric.histogram.bucket.push_back({count, kBounds[i]});
     }
@@ -57,6 +59,7 @@ class Families {
     metric.histogram.sample_sum = values.sum;
   }
   std::vector<MetricFamily> take() {
+    // A family without a series would be served as a bare help text.
     std::erase_if(all_, [](const MetricFamily& family) { return family.metric.empty(); });
     return std::move(all_);
   }
@@ -109,11 +112,13 @@ void put_counters(const RunMetrics& run, Families& all) {
     all.put(Id::kLosses, with(rank_labels(run, key.rank), "kind", std::move(kind)), count);
   }
   for (const auto& [rank, count] : run.passed_over())
+    // Lost in reading and not in capturing, so it has no number in losses.def.
     all.put(Id::kLosses, with(rank_labels(run, rank), "kind", "chunks_passed_over"), count);
 }
 
 void put_gauges(const RunMetrics& run, Families& all) {
   all.put(Id::kRunPresent, {}, run.present() ? 1 : 0);
+  // No gauges of a run that cannot be seen: a last value would look alive for ever.
   if (!run.present()) return;
   for (size_t state = 0; state < run.states().size(); ++state) {
     std::string name(live::health_text(static_cast<live::Health>(state)));
@@ -137,10 +142,13 @@ void put_findings(const RunMetrics& run, const Findings& findings, Families& all
   all.put(Id::kDiagnosisTime, {}, findings.ended_s);
   all.put(Id::kDiagnosisSeconds, {}, findings.took_s);
   all.put(Id::kDiagnosisFailures, {}, static_cast<double>(findings.failures));
+  // Before the first answer no finding is known, which is not the same as none.
   if (findings.ended_s == 0) return;
   for (const auto& [severity, count] : findings.by_severity)
     all.put(Id::kFindings, {{"severity", severity}}, static_cast<double>(count));
   for (const Findings::One& one : findings.list) {
+    // A name without a slot becomes `other`, so that findings do not add series of communicators without
+    // bound.
     all.put(Id::kFinding,
             {{"class", one.finding_class},
              {"id", one.id},

@@ -28,9 +28,11 @@ namespace {
 
 using nlohmann::json;
 
+// The answer is parsed in the exporter's memory, which a fleet relies on: a larger one is a failure.
 constexpr off_t kMostAnswer = off_t{64} << 20;
 // Of columns; what is more lies in files.
 constexpr const char* kMemory = "256M";
+// A diagnosis is followed by a pause of at least this many times its own length.
 constexpr int kShareOfTime = 20;
 
 std::string text_at(const json& object, const char* key) {
@@ -42,6 +44,7 @@ std::string text_at(const json& object, const char* key) {
 std::string rank_of(const json& finding) {
   auto ranks = finding.find("ranks");
   if (ranks == finding.end() || !ranks->is_array() || ranks->empty()) return {};
+  // A list of ranks would be a new series with every set of ranks that a finding names.
   if (ranks->size() > 1) return "several";
   return (*ranks)[0].is_number_integer() ? std::to_string((*ranks)[0].get<int64_t>()) : std::string();
 }
@@ -72,6 +75,7 @@ live::Clocks clocks_of(const json& rows) {
       continue;
     if (knots.size() >= Findings::kMostClocks && !knots.contains(boot)) continue;
     const auto middle = offset.get<int64_t>(), half = half_width.get<int64_t>(), at_ns = at.get<int64_t>();
+    // Bounds keep the sums below from overflowing, whatever the document holds.
     if (middle < -live::kMostNs || middle > live::kMostNs || half < 0 || half > live::kMostNs ||
         at_ns < -live::kMostNs || at_ns > live::kMostNs)
       continue;
@@ -102,12 +106,14 @@ Result<void> read_findings(std::string_view document, Findings& findings) {
     if (!finding.is_object()) return wrong;
     Findings::One one{text_at(finding, "class"), text_at(finding, "id"), text_at(finding, "severity"),
                       rank_of(finding), text_at(finding, "comm")};
+    // An unknown severity would be a new series, and says that the document is another version's.
     auto severity = by_severity.find(one.severity);
     if (severity == by_severity.end()) return wrong;
     ++severity->second;
     if (one.severity == "note" || list.size() >= Findings::kMost) continue;
     if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(std::move(one));
   }
+  // Only now, so that a document that is wrong in the middle leaves the last answer as it was.
   findings.list = std::move(list);
   findings.by_severity = std::move(by_severity);
   const auto clocks = parsed.find("clock");
@@ -130,6 +136,8 @@ Diagnoses::~Diagnoses() {
 
 void Diagnoses::begin() {
   begun_ = Clock::now();
+  // A file in memory and not a pipe: nobody has to drain it, so the exporter never waits for the child, nor
+  // the child for the exporter.
   answer_ = memfd_create("lockstep-diagnosis", MFD_CLOEXEC);
   if (answer_ < 0) return fail();
   std::vector<std::string> words = {"lockstep", "diagnose", "--json", "--memory", kMemory, "--"};
@@ -142,12 +150,14 @@ void Diagnoses::begin() {
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, answer_, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // The same program, also where its file has been replaced or its path is gone.
   int failed = posix_spawn(&child_, "/proc/self/exe", &files, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) {
     child_ = -1;
     return fail();
   }
+  // A failure is left alone: it costs the child's low priority and nothing else.
   setpriority(PRIO_PROCESS, static_cast<id_t>(child_), 10);
 }
 
@@ -171,6 +181,7 @@ Diagnoses::Clock::duration Diagnoses::time_taken() const {
 void Diagnoses::take_answer(int status) {
   child_ = -1;
   const Clock::duration took = time_taken();
+  // Other exit codes tell what was found: they come with an answer.
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitUsage;
   if (code == kExitUsage || !read_findings(contents(answer_), findings_)) return fail();
   close(answer_);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prometheus keeps a series for every set of label values that it has seen, so a run with changing names
+// would fill its memory. Names get places in the order of their weight; who comes later without a free place
+// is counted as `other`. A look costs O(n log n) in its names, and an eviction O(places).
 #include "exporters/prometheus/label_slots.h"
 
 #include <algorithm>
@@ -44,6 +47,7 @@ std::vector<uint16_t> LabelSlots::finish() {
     else if (wish.alive)
       known->second.seen = looks_;
   }
+  // Stable over a sorted map: names of equal weight get the same places in every run.
   std::stable_sort(news.begin(), news.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<uint16_t> taken;
   folded_ = 0;

@@ -63,6 +63,7 @@ bool is_empty(const Histogram& histogram) {
 
 // Of a file that is read again, until it has come to where it was.
 void keep_most(const LiveCounts& now, LiveCounts& kept) {
+  // Totals compare, as a histogram that is read again grows from nothing to what it was.
   auto keep = [](const auto& new_one, auto& old_one) {
     if (total(new_one) >= total(old_one)) old_one = new_one;
   };
@@ -90,6 +91,7 @@ std::pair<std::string, std::string> RunMetrics::rank_labels(uint16_t slot) const
 }
 
 void RunMetrics::look(const std::vector<SeenProcess>& processes, const live::RankRows& rows) {
+  // Before anything is counted: the place of a rank or communicator that changes hands is emptied first.
   assign_slots(processes, rows);
   rank_states_.clear();
   in_flight_age_.clear();
@@ -128,6 +130,7 @@ void RunMetrics::assign_slots(const std::vector<SeenProcess>& processes, const l
         comms_.want(comm_name(process, key.first), spent, alive && !ended);
         functions_.want(func_name(key.second), spent, true);
       }
+      // Those without operations too: their gauges need a place.
       for (uint32_t comm = 0; comm < process.comms.size(); ++comm)
         comms_.want(comm_name(process, comm), 0, alive && !process.comms[comm].ended);
     }
@@ -157,6 +160,7 @@ void RunMetrics::count(const SeenFile& file, uint16_t rank, Counted& before) {
     sums.bytes += grown(now.counted.bytes(), counted.bytes);
     count_times(comm, func, now, counted.counts);
     keep_most(now, counted.counts);
+    // Never less than before: a file that is read again must not be counted twice on its way back.
     counted.ops = std::max(counted.ops, static_cast<double>(now.counted.operations()));
     counted.bytes = std::max(counted.bytes, now.counted.bytes());
   }
@@ -190,6 +194,8 @@ void RunMetrics::compare_beginnings(const std::vector<SeenProcess>& processes) {
   lateness_.begin_look();
   for (size_t i = 0; i < processes.size(); ++i) {
     for (const live::SeenComm& comm : processes[i].comms)
+      // All members first: lateness must know who belongs to a communicator before it can tell who is
+      // missing.
       boots[i] = lateness_.add_member(comm.key, comm.ranks, processes[i].boot_id, comm.ended);
   }
   for (size_t i = 0; i < processes.size(); ++i) {
@@ -199,6 +205,7 @@ void RunMetrics::compare_beginnings(const std::vector<SeenProcess>& processes) {
       const LiveProcess& seen = file.tail->process();
       for (const auto& arrival : seen.arrivals) {
         const auto& comm = seen.comms[arrival.comm];
+        // Without an id it cannot be matched with the same communicator of another process.
         if (comm.comm_id == 0) continue;
         const uint16_t label = comms_.slot(comm_name(seen, arrival.comm));
         bool whole = lateness_.add(hex(comm.comm_id), arrival.func, arrival.number,
@@ -218,6 +225,7 @@ void RunMetrics::note_state(const SeenProcess& process, const live::RankRow& row
   ++states_[static_cast<size_t>(row.health)];
   for (const SeenFile& file : process.files) {
     const LiveProcess& seen = file.tail->process();
+    // On the clock of the process' own host, as its records are.
     if (file.tail->behind() && seen.last)
       lag_s_ = std::max(lag_s_, static_cast<double>(process.now_ns - seen.last->started_ns) * 1e-9);
   }
@@ -230,6 +238,7 @@ void RunMetrics::note_state(const SeenProcess& process, const live::RankRow& row
     state->second.host = shared ? std::string() : label_text(row.host);
   }
   if (!lives(row.health)) return;
+  // Several processes share a place where ranks are `other`: the worst of them counts.
   state->second.behind = std::max(state->second.behind, static_cast<double>(row.behind));
   state->second.behind_s = std::max(state->second.behind_s, static_cast<double>(row.late_ns) * 1e-9);
   state->second.in_flight += static_cast<double>(row.open);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Scrapes come on the server's thread while the exporter looks at the run on its own. They share one
+// immutable text: a scrape holds the lock for a copy of a pointer, and a slow reader keeps an old text alive
+// without stopping the next. Only the age is made for each scrape, as it must grow while the exporter is
+// stuck.
 #include "exporters/prometheus/served_metrics.h"
 
 #include <arpa/inet.h>
@@ -10,6 +14,7 @@
 namespace lockstep::exporters::metrics {
 
 void ServedMetrics::set(const std::vector<prometheus::MetricFamily>& families) {
+  // Rendered before the lock is taken.
   auto text = std::make_shared<const std::string>(text_of(families));
   const std::lock_guard lock(mutex_);
   text_ = std::move(text);

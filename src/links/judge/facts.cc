@@ -61,6 +61,7 @@ class Facts {
         increases(counters_of(machine_of(old.before.files, old.before.gpus)), counters_of(machine_));
     for (const Rule& rule : rules())
       for (const auto& [key, increase] : all) {
+        // Congestion is no fault of a link. Other kinds of devices have no fact that this could stand in.
         if (!is_fault(rule) || !matches(rule, key) || increase.amount == 0 ||
             (key.kind != DeviceKind::kPort && key.kind != DeviceKind::kGpu) ||
             (rule.per_second > 0 &&
@@ -78,6 +79,7 @@ class Facts {
       }
   }
 
+  // Of the card itself and of those of its type: cards of other types may be slower by design.
   double most_gigabits(const Nic& of) const {
     double most = 0;
     for (const Nic& nic : machine_.nics)
@@ -119,6 +121,7 @@ class Facts {
     if (gpu.links.empty() || gpu.pci.empty()) return;
     const std::string name = "GPU " + std::to_string(gpu.index);
     LinkFact& fact = add_fact(LinkFact::Of::kNvlinks, gpu.pci, name, name);
+    // Links that are down on every GPU are not connected on this board: only more than the least counts.
     size_t least = SIZE_MAX;
     for (const Gpu& other : machine_.gpus)
       if (!other.links.empty()) least = std::min(least, down_links(other));
@@ -167,6 +170,7 @@ class Facts {
     fact.to = cell.to;
     fact.lines.clear();  // those of the GPU
     if (cell.line != 0) add_line(cell.line, fact);
+    // The better of two measurements: what was slow once may have been a disturbance.
     const double value = cell.again.empty() ? cell.value() : std::max(cell.value(), median(cell.again));
     fact.says =
         "moves " + format_decimal(value, 1) + " GB/s (" + std::string(kind_text(cell.kind)) + "), " +
@@ -179,6 +183,7 @@ class Facts {
   }
 
   void add_nearest(const Gpu& gpu) {
+    // Nearest are cards that share a switch with the GPU. Behind the host bridge all are equally far.
     Path best = Path::kHostBridge;
     for (const Nic& nic : machine_.nics)
       if (const Path path = path_between(machine_, gpu.pci, nic.pci); path != Path::kUnknown && path < best)
@@ -203,6 +208,7 @@ LinkFacts facts_of(const LinksRecord& record, const LinksRecord* baseline) {
 bool is_earlier(const LinksRecord& a, const LinksRecord& b) {
   const Machine first = machine_of(a.before.files, a.before.gpus),
                 second = machine_of(b.before.files, b.before.gpus);
+  // With a boot id of either, both must have the same one: counters begin anew with each boot.
   if (!first.host.boot_id.empty() || !second.host.boot_id.empty())
     return first.host.boot_id == second.host.boot_id && a.before.time_ns < b.before.time_ns;
   if (first.gpus.empty() || first.gpus.size() != second.gpus.size()) return false;
@@ -210,6 +216,7 @@ bool is_earlier(const LinksRecord& a, const LinksRecord& b) {
     if (first.gpus[i].uuid.empty() || first.gpus[i].uuid != second.gpus[i].uuid) return false;
   const Counters before = counters_of(first), after = counters_of(second);
   bool has_risen = false;
+  // Counters never fall within a boot: one that has fallen says that the order is the other one, or no order.
   for (const auto& [key, value] : before) {
     const auto then = after.find(key);
     if (then == after.end() || then->second < value) return false;

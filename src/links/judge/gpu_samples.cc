@@ -38,6 +38,7 @@ template <class Visit>
 void for_spans(const SampledCounter& counter, int64_t last_ms, const Visit& visit) {
   for (size_t i = 0; i < counter.samples.size(); ++i) {
     const Sample& sample = counter.samples[i];
+    // The last value holds until the newest sample of the log, of whichever counter.
     const int64_t end = i + 1 < counter.samples.size() ? counter.samples[i + 1].ms : last_ms;
     if (sample.is_known && end > sample.ms) visit(sample.value, Spell{sample.ms, end});
   }
@@ -66,6 +67,7 @@ std::optional<uint64_t> gauge_median(const SampledCounter& gauge, int64_t last_m
   size_t next = 0;
   for_spans(gauge, last_ms, [&](uint64_t value, const Spell& span) {
     int64_t within = 0;
+    // Both lists ascend, so spells that are over never come back: linear in both together.
     while (next < slowed.size() && slowed[next].end <= span.begin) ++next;
     for (size_t i = next; i < slowed.size() && slowed[i].begin < span.end; ++i)
       within += std::min(span.end, slowed[i].end) - std::max(span.begin, slowed[i].begin);
@@ -96,6 +98,7 @@ class GpuJudge {
   GpuJudge(const SampleLog& log, HostSamples& host) : log_(log), host_(host) {}
 
   void run() {
+    // Clocks first: a log may list the reasons of a GPU before its clock.
     std::map<std::string, const SampledCounter*> clocks;
     for (const SampledCounter& counter : log_.counters)
       if (is_gpus(counter) && counter.key.name == "sm_clock_mhz") clocks[counter.key.device] = &counter;
@@ -118,6 +121,7 @@ class GpuJudge {
   void judge_clock(const SampledCounter& throttle, const SampledCounter* clock) {
     const Slowed slowed = slowed_of(throttle, log_.last_ms);
     if (slowed.spells.empty()) return;
+    // Ten seconds, and a tenth of the time: gpu_samples.h says why.
     const bool is_long = slowed.ms >= kSlowedLongMs && slowed.ms * 10 >= log_.last_ms;
     LinkTrouble& trouble =
         add(throttle.key.device, FindingId::kGpuLateThrottled, is_long ? Severity::kWarning : Severity::kNote,
@@ -153,6 +157,7 @@ class GpuJudge {
   void judge_xid(const SampledCounter& counter) {
     std::string_view rest = counter.key.name;
     uint64_t number = 0;
+    // Names come from a file: "xid_" and a whole number, and nothing else.
     if (!take(rest, kXidPrefix) || !take_number(rest, number) || !rest.empty() || counter.samples.empty())
       return;
     const auto meaning = std::find_if(std::begin(kXids), std::end(kXids),

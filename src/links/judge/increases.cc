@@ -39,6 +39,7 @@ std::span<const Rule> rules() { return kRules; }
 
 bool matches(const Rule& rule, const CounterKey& key) {
   if (rule.kind != key.kind) return false;
+  // A part is enough where drivers differ in what they put around a name.
   if (!rule.name.starts_with('*')) return rule.name == key.name;
   return key.name.find(rule.name.substr(1, rule.name.size() - 2)) != std::string::npos;
 }
@@ -55,6 +56,7 @@ std::string amount(const Increase& increase) {
 
 void judge_increases(const Increases& increases, double seconds, const std::string& host,
                      std::vector<Finding>& findings) {
+  // Without a time between the readings no rate can be told; a clock that was set back gives a negative one.
   if (seconds <= 0) return;
   // By finding, rule and device: several counters of one trouble.
   std::map<std::tuple<FindingId, int, std::string>, size_t> reported;
@@ -93,6 +95,7 @@ void judge_totals(const Counters& counters, const std::string& host, std::vector
           wording::count(lines.size(), "error counter") + " of links " + (lines.size() == 1 ? "is" : "are") +
               " not zero; when they rose is unknown",
           host, "Check again later: `lockstep links --checks --baseline FILE` says which of them rise.");
+  // The statement has the number of all; so many lines are enough to see which devices they are of.
   if (lines.size() > 16) lines.resize(16);
   finding.evidence = std::move(lines);
 }

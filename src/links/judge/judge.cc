@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts the parts of a judgement into the order of their strength: states, paths and settings, measured
+// traffic, counters that rose, and what could not be seen. Each part takes the reading that it is true of.
+// States come from the reading under load if there is one, counters from before and after our own traffic.
 #include "links/judge/judge.h"
 
 #include "base/text/wording.h"
@@ -23,6 +26,7 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
     add(findings, analysis::FindingId::kEvidenceMissingLinksTraffic,
         "link traffic was not measured: " + wording::name(record.traffic_absent, 240), machine.host.name, "")
         .needed_evidence = "the same command while the GPUs are idle; --checks measures nothing";
+  // Our own traffic is the load: what rises during it rises under load.
   const Counters before = counters_of(machine);
   if (record.after) {
     const Counters after = counters_of(machine_of(record.after->files, record.after->gpus));
@@ -39,6 +43,7 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
                     machine.host.name, findings);
   else
     judge_totals(before, machine.host.name, findings);
+  // What another tool printed covers a part of the host only: nothing else of it is called missing.
   if (record.scope.empty())
     judge_visibility(machine, record.before.gpus, findings);
   else

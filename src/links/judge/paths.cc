@@ -34,9 +34,11 @@ std::string_view peer_trouble(int status) {
 }
 
 void judge_peers(const Machine& machine, std::vector<Finding>& findings) {
+  // By reason, so that many pairs with one cause are one finding.
   std::map<int, std::vector<std::string>> pairs;
   for (const Gpu& gpu : machine.gpus)
     for (const auto& [pci, status] : gpu.peer_status)
+      // Each pair once, as the first of its two GPUs reports it.
       if (status != 0 && gpu.pci < pci)
         pairs[status].push_back(place_words(machine, gpu.pci) + " and " + place_words(machine, pci));
   for (const auto& [status, names] : pairs) {
@@ -52,6 +54,7 @@ void judge_peers(const Machine& machine, std::vector<Finding>& findings) {
 }
 
 void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
+  // A bridge is above many pairs: named once.
   std::set<std::string> bridges, perhaps;
   size_t pairs = 0;
   std::string example;
@@ -82,6 +85,7 @@ void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
             ? "In a virtual machine ACS stays on: use cards and GPUs with ATS."
             : "Boot without redirection (IOMMU off or iommu=pt, ACS off in the BIOS). Until the next boot, as root: " +
                   ("`setpci -s " + *bridges.begin() + " ECAP_ACS+0x6.w=0000`."));
+    // A guest cannot change what keeps guests apart.
     if (is_virtual) finding.severity = Severity::kNote;
     for (const std::string& bridge : bridges) {
       char control[16];
@@ -123,6 +127,7 @@ void judge_settings(const Machine& machine, std::vector<Finding>& findings) {
         "processes may lock " + wording::bytes(*host.locked_memory_bytes) + " of memory; RDMA registers more",
         host.name, "Set `ulimit -l unlimited`, and for containers `--ulimit memlock=-1`.")
         .severity = Severity::kWarning;
+  // Docker gives containers 64 MiB, which NCCL's documentation calls too little.
   constexpr uint64_t kLeastShared = uint64_t{512} << 20;
   if (machine.gpus.size() > 1 && host.shared_memory_bytes && *host.shared_memory_bytes < kLeastShared)
     add(findings, FindingId::kMisconfiguredSharedMemory,
@@ -149,6 +154,7 @@ void judge_visibility(const Machine& machine, const GpuFacts& gpus, std::vector<
   for (const Gpu& gpu : machine.gpus)
     for (const Nic& nic : machine.nics) {
       const Redirect redirect = redirected(machine, gpu.pci, nic.pci).redirect;
+      // Of GPUs and cards alone: what other devices send each other is nothing to NCCL.
       unknown |= redirect == Redirect::kUnknown;
       hidden |= redirect == Redirect::kHidden;
       has_bridge |= redirect != Redirect::kCrossesRoot;

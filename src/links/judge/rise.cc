@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds up the steps of one counter instead of taking its last value minus its first: it may have been
+// cleared, or have wrapped, in between. Moments at which it could not be read are passed over, and the next
+// value is compared with the last one that was known.
 #include "links/judge/rise.h"
 
 #include "links/counters.h"

@@ -8,11 +8,13 @@
 
 namespace lockstep::links {
 
+// A reading at which the counter was higher than before; `ms` since the log's start.
 struct RiseEvent {
   int64_t ms = 0;
   uint64_t amount = 0;
 };
 
+// `total` is the sum of `events`, which ascend in time. is_at_least: it reached its largest value.
 struct Rise {
   uint64_t total = 0;
   uint32_t resets = 0, wraps = 0;

@@ -34,7 +34,9 @@ constexpr int64_t kOverlapNs = 1'000'000'000;
 
 // The events that are more than the rule allows.
 std::vector<RiseEvent> beyond(const Rule& rule, const Rise& rise, double job_seconds) {
+  // A rule without a rate allows nothing: every rise is one too many.
   if (rule.per_second <= 0) return rise.events;
+  // A minute in which less than four events are allowed cannot tell a rate from chance.
   const double longest = rule.per_second * kMinute >= kEnoughOfAMinute ? kMinute : kHour;
   const double window = std::clamp(job_seconds, kMinute, longest), most = rule.per_second * window;
   std::vector<RiseEvent> found;
@@ -59,6 +61,7 @@ class LogJudge {
 
   void run() {
     for (const SampledCounter& counter : log_.counters) {
+      // States and rates first, and all bytes: what is said of a counter depends on them.
       if (counter.key.name == "state") states_[counter.key.device] = &counter;
       if (counter.key.name == "rate") rates_[counter.key.device] = &counter;
       count_bytes(counter);
@@ -76,6 +79,7 @@ class LogJudge {
   double seconds() const { return static_cast<double>(log_.last_ms) / kSecondMs; }
 
   std::string card_of(const CounterKey& key) const {
+    // Ports are "card/number" and lie where their card does; a GPU's device is its address already.
     std::string name = key.device;
     if (key.kind == DeviceKind::kGpu) {
       const auto found = log_.gpus.find(name);
@@ -135,6 +139,7 @@ class LogJudge {
     return active_ms;
   }
 
+  // A device is watched only if a counter could be read that may prove a fault: bytes alone prove nothing.
   static bool counts_errors(const CounterKey& key) {
     const auto all = rules();
     return std::any_of(all.begin(), all.end(),
@@ -154,6 +159,7 @@ class LogJudge {
     }
     size_t watched = 0;
     for (const auto& [device, is_readable] : readable) watched += is_readable;
+    // Logs of one host are of the same devices: the fullest counts.
     host_.watched = std::max(host_.watched, watched);
     host_.unreadable = std::max(host_.unreadable, readable.size() - watched);
   }
@@ -293,6 +299,7 @@ class LogJudge {
     }
   }
 
+  // One trouble for each finding and device: counters that say the same are its lines of evidence.
   LinkTrouble& trouble_of(const CounterKey& key, FindingId id, Severity severity, std::string says,
                           std::string_view remedy) {
     for (LinkTrouble& known : host_.troubles) {
@@ -314,6 +321,7 @@ class LogJudge {
   void add_time(int64_t ms, LinkTrouble& trouble) const {
     if (trouble.times_ns.size() >= kMostTimes) return;
     const int64_t ns = log_.time_ns(ms);
+    // Several counters of one trouble each ascend, and readers of the times search in them.
     trouble.times_ns.insert(std::upper_bound(trouble.times_ns.begin(), trouble.times_ns.end(), ns), ns);
   }
 

@@ -37,11 +37,13 @@ size_t links_between(const Machine& machine, const std::string& from, const std:
     direct += link.remote_pci == to ? 1 : 0;
     to_gpus += gpu_at(machine, link.remote_pci) != nullptr ? 1 : 0;
   }
+  // Links to NVSwitches lead to every GPU of the host, so all of them serve the pair.
   return to_gpus > 0 ? direct : up;
 }
 
 // What NCCL reckons with for one NVLink, by its generation, told by the raw rate of a link in GB/s.
 double modelled_link(double rate) {
+  // The thresholds lie between the raw rates of generations; the results are NCCL's constants (topo.h).
   if (rate > 40) return 40.1;
   if (rate > 26) return 20.6;
   if (rate > 24) return 20;
@@ -60,6 +62,8 @@ std::optional<double> modelled_pcie(const PciDevice& device) {
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
+  // Linear in the number of values, as each cell is compared with all: sorting would cost more than
+  // comparing.
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 != 0) return *middle;
@@ -83,6 +87,7 @@ std::string path_words(const Cell& cell, const Machine& machine) {
   }
   const std::string& host = from_host ? cell.from : cell.to;
   const PciDevice* const device = device_at(machine, from_host ? cell.to : cell.from);
+  // A node alone says nothing: near and far are told only where the device's own node is known.
   if (host == "host" || device == nullptr || !device->numa_node) return "host memory";
   return host == "host:" + std::to_string(*device->numa_node) ? "near host memory" : "far host memory";
 }
@@ -108,6 +113,8 @@ std::optional<Comparison> compare(const std::vector<Cell>& cells, size_t index,
 
 bool stands_out(const Cell& cell, double value, const Comparison& siblings) {
   if (value <= 0 || siblings.siblings <= 0) return false;
+  // Both must hold, a share and a multiple of the spread: a wide spread makes any share ordinary, and a
+  // narrow one makes small differences look large.
   const double share = siblings.count < kFew ? kShareOfFew : kShare;
   if (is_latency(cell.kind))
     return value > siblings.siblings / share && value > siblings.siblings + kSpreads * siblings.spread;

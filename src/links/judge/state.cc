@@ -26,6 +26,7 @@ class States {
 
   void run() {
     for (const Gpu& gpu : machine_.gpus) {
+      // The GPU's speed is judged only under load, the width always (see above).
       pci_link(gpu.pci, under_load_);
       gpu_links(gpu);
       fabric(gpu);
@@ -52,6 +53,7 @@ class States {
     if (!device.bridges.empty()) {
       if (const auto above = machine_.pci.find(device.bridges.back()); above != machine_.pci.end()) {
         const PciLink& other = above->second.most;
+        // A card that can do more than its slot is not degraded.
         if (most.width && other.width) most.width = std::min(*most.width, *other.width);
         if (most.gigatransfers && other.gigatransfers)
           most.gigatransfers = std::min(*most.gigatransfers, *other.gigatransfers);
@@ -103,6 +105,8 @@ class States {
   void fabric(const Gpu& gpu) {
     if (!gpu.fabric_state || *gpu.fabric_state == 0) return;  // no NVLink domain here
     const std::string who = device_words(machine_, gpu.pci);
+    // States and fields of nvmlGpuFabricInfo: state 3 is completed. The first fields of the health mask have
+    // two bits each: 1 is true, 2 is false.
     constexpr const char* kAdvice =
         "Restart nvidia-fabricmanager; its version must be the driver's: `systemctl status "
         "nvidia-fabricmanager`.";
@@ -178,6 +182,7 @@ class States {
                       who + " is not active: " + wording::name(port.state) +
                           (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
                       advice);
+      // No port of its type works: what is left, if anything, is a network of another kind.
       if (!others) finding.severity = Severity::kCritical;
     }
     if (has_net) net_state(nic);
@@ -196,7 +201,9 @@ class States {
     for (const Nic& nic : machine_.nics)
       if (!nic.type.empty()) types[nic.type].push_back(&nic);
     for (const auto& [type, nics] : types) {
+      // The only card of its type has nothing to be compared with.
       if (nics.size() < 2) continue;
+      // Cards of different types differ by design, so only equals are compared.
       differing_rates(nics);
       differing_firmware(nics);
     }

@@ -64,6 +64,8 @@ class Verdict {
     const Cell& cell = traffic_.cells[i];
     const double value = best(cell);
     if (value <= 0) return;
+    // Kernels' copies are measured of suspects alone, unless the measurement is a deep one: they are no fair
+    // siblings.
     if (cell.kind != CellKind::kCoreWrite) {
       if (const auto siblings = compare(traffic_.cells, i, paths_);
           siblings && stands_out(cell, value, *siblings))
@@ -80,6 +82,8 @@ class Verdict {
     for (const Cell& old : baseline_->cells) {
       if (old.kind != cell.kind || old.from != cell.from || old.to != cell.to || old.round != cell.round)
         continue;
+      // A baseline is of the same host, so its cells are the same links; it catches what made all siblings
+      // slow.
       const double before = old.value();
       if (before > 0 && (is_latency(cell.kind) ? value > before / kShare : value < before * kShare))
         slow_.push_back({i, before, "the baseline", FindingId::kSlowLinkBaseline});
@@ -99,6 +103,8 @@ class Verdict {
     size_t most = 0;
     for (const auto& [end, count] : share) most = std::max(most, count.first);
     for (const auto& [end, count] : share)
+      // Two thirds of an end's cells, and nobody has more: a slow end makes some cells of each other GPU
+      // slow, too.
       if (count.second >= 4 && count.first == most && 3 * count.first >= 2 * count.second) whole.insert(end);
     if (whole.size() > 1 && whole.size() == share.size()) whole.clear();  // all are slow: no end stands out
     std::set<size_t> reported;
@@ -118,6 +124,7 @@ class Verdict {
     for (const Slow& slow : slow_) {
       const Cell& cell = traffic_.cells[slow.cell];
       if (reported.contains(slow.cell) || cell.kind == CellKind::kRound) continue;
+      // The first of the list is the one that is shown: cells are in the order in which they were measured.
       pairs[std::minmax(cell.from, cell.to)].push_back(&slow);
     }
     for (const auto& [pair, slow] : pairs) {
@@ -161,6 +168,7 @@ class Verdict {
 
   // Fine alone, slow when all run: they share a hop.
   void rounds() {
+    // By round, as only transfers of one round ran together and can have shared anything.
     std::map<int, std::vector<const Slow*>> by_round;
     for (const Slow& slow : slow_) {
       const Cell& cell = traffic_.cells[slow.cell];
@@ -169,6 +177,7 @@ class Verdict {
         const Cell& alone = traffic_.cells[other.cell];
         return alone.kind == CellKind::kWrite && alone.from == cell.from && alone.to == cell.to;
       });
+      // A pair that is slow alone is slow in its round as well, and is a finding already.
       if (!slow_alone) by_round[cell.round].push_back(&slow);
     }
     if (by_round.empty()) return;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Findings name a GPU by its number and its address: numbers are what people type, and addresses are the same
+// for NVML and the kernel. Words for reasons are of the bits that mean trouble. A clock that is low for want
+// of work, or at its power cap, is no trouble.
 #include "links/judge/words.h"
 
 namespace lockstep::links {

@@ -24,8 +24,10 @@ using namespace cuda;
 using Seconds = std::chrono::duration<double>;
 
 constexpr double kDeadlineSeconds = 20;  // of a batch of transfers; a stuck link is told, not waited for
+// Enough that the launch of the kernel does not show in the mean, and short enough for many pairs.
 constexpr int kChaseLoads = 4096;
 constexpr size_t kChaseBytes = size_t{8} << 20;
+// As many blocks as an H100 has multiprocessors.
 constexpr unsigned kCopyBlocks = 132, kCopyThreads = 512;
 
 // Two kernels as text that the driver compiles: copy 16 bytes a thread and step; follow a chain of offsets.
@@ -106,10 +108,12 @@ class HostMemory {
     host.bytes_ = bytes;
     if (node >= 0 && node < 64) {
       constexpr int kBind = 2;
+      // mbind takes a mask, of which one word is given: hence nodes below 64.
       const unsigned long nodes = 1ul << node;
       // A node that cannot be had is no reason to measure nothing.
       (void)syscall(SYS_mbind, memory, bytes, kBind, &nodes, 64ul, 0u);
     }
+    // Pages come into being where they are first touched: before this there is nothing to measure.
     std::memset(memory, 1, bytes);
     return host;
   }
@@ -151,6 +155,7 @@ class CudaRuntime final : public GpuRuntime {
     LOCKSTEP_TRY(check("cuInit", 0u));
     int count = 0;
     LOCKSTEP_TRY(check("cuDeviceGetCount", &count));
+    // All of them at the start: peer access and rounds need every context at once.
     for (int i = 0; i < std::min(count, 64); ++i) {
       Gpu& gpu = gpus_.emplace_back();
       LOCKSTEP_TRY(check("cuDeviceGet", &gpu.device, i));
@@ -158,10 +163,13 @@ class CudaRuntime final : public GpuRuntime {
       LOCKSTEP_TRY(
           check("cuDeviceGetPCIBusId", static_cast<char*>(pci), static_cast<int>(sizeof pci), gpu.device));
       gpu.pci = pci;
+      // As /sys writes it: lower case, and a domain of four digits unless it needs eight.
       for (char& c : gpu.pci) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       if (gpu.pci.size() == 16 && gpu.pci.starts_with("0000")) gpu.pci.erase(0, 4);
+      // The primary context: it may exist already, and a second one would cost memory on every GPU.
       LOCKSTEP_TRY(check("cuDevicePrimaryCtxRetain", &gpu.context, gpu.device));
       LOCKSTEP_TRY(check("cuCtxSetCurrent", gpu.context));
+      // Not ordered with the default stream, on which other libraries of this process may work.
       LOCKSTEP_TRY(check("cuStreamCreate", &gpu.stream, kStreamNonBlocking));
       LOCKSTEP_TRY(check("cuEventCreate", &gpu.start, kEventDefault));
       LOCKSTEP_TRY(check("cuEventCreate", &gpu.end, kEventDefault));
@@ -194,16 +202,21 @@ class CudaRuntime final : public GpuRuntime {
     if (can == 0) return false;
     LOCKSTEP_TRY(check("cuCtxSetCurrent", at(by).context));
     const cuda::Result result = call("cuCtxEnablePeerAccess", at(other).context, 0u);
+    // Asked for twice it fails with a word of its own: it is on, which is what counts.
     if (result != kSuccess && result != kPeerAccessAlreadyEnabled)
       return failed("cuCtxEnablePeerAccess", result);
     return true;
   }
 
   lockstep::Result<std::vector<double>> time(std::span<const Transfer> transfers) override {
+    // A stream is in order: whatever is queued behind what is stuck would never begin.
     if (is_stuck_) return Error{ErrorCode::kIo, "an earlier transfer never finished", ""};
+    // A new value for each batch: the gate opens for all that wait for it or for a lower one, and never
+    // closes again.
     const uint32_t open = ++gate_value_;
     std::set<int> busy;
     for (const Transfer& transfer : transfers) {
+      // One stream and one pair of events a GPU, so a second transfer would overwrite the times of the first.
       auto queued = busy.insert(transfer.by).second ? queue(transfer, open)
                                                     : usage_error("a GPU carries out one transfer at a time");
       if (queued) continue;
@@ -240,6 +253,7 @@ class CudaRuntime final : public GpuRuntime {
 
   template <class... Arguments>
   cuda::Result call(const char* name, Arguments... arguments) const {
+    // Arguments must have the exact types of the driver's function: no header checks them.
     const auto function = library_.function<cuda::Result (*)(Arguments...)>(name);
     return function == nullptr ? -1 : function(arguments...);
   }
@@ -282,6 +296,7 @@ class CudaRuntime final : public GpuRuntime {
       LOCKSTEP_ASSIGN(to_host, host_memory(transfer.to.node));
     }
     LOCKSTEP_TRY(check("cuStreamWaitValue32_v2", stream, gate, open, kWaitAtLeast));
+    // Behind the gate: the time begins when the copies may, and not when they were queued.
     LOCKSTEP_TRY(check("cuEventRecord", gpu.start, stream));
     for (int i = 0; i < transfer.repeats; ++i) {
       if (from_host != nullptr)
@@ -301,6 +316,7 @@ class CudaRuntime final : public GpuRuntime {
 
   lockstep::Result<void> copy_by_cores(const Transfer& transfer, const Gpu& gpu, Stream stream) {
     DevicePointer to = at(transfer.to.gpu).in, from = at(transfer.from.gpu).out;
+    // Each thread moves 16 bytes a step, the widest load and store of the kernels' target (sm_60).
     uint64_t items = transfer.bytes / 16;
     void* arguments[] = {&to, &from, &items};
     return check("cuLaunchKernel", gpu.copy, kCopyBlocks, 1u, 1u, kCopyThreads, 1u, 1u, 0u, stream,
@@ -332,6 +348,7 @@ class CudaRuntime final : public GpuRuntime {
     size_t place = 0;
     for (size_t i = 0; i < count; ++i) {
       const size_t next = (place + 40'503) % count;  // coprime with count: every line once
+      // A line of 128 bytes has one link, so that no load finds its line already fetched.
       words[place * 16] = next * 128;
       place = next;
     }

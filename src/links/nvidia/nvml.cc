@@ -23,6 +23,7 @@ class Questions {
   bool ask(const char* name, Arguments... arguments) {
     const Return result = library_.call(name, device_, arguments...);
     if (result == kSuccess) return true;
+    // Kept by name, so that a fact that is missing can be explained later, also from a record.
     gpu_.unanswered.push_back(std::string(name) + ": " + library_.error(result));
     return false;
   }
@@ -64,6 +65,7 @@ class Questions {
     Utilization use{};
     if (ask("nvmlDeviceGetUtilizationRates", &use)) gpu_.utilization_percent = use.gpu;
     unsigned long long errors = 0;
+    // NVML's numbers: 1 is uncorrected, 0 corrected; the second 1 means over the GPU's life.
     if (ask("nvmlDeviceGetTotalEccErrors", 1, 1, &errors)) gpu_.uncorrected_ecc = errors;
     if (ask("nvmlDeviceGetTotalEccErrors", 0, 1, &errors)) gpu_.corrected_ecc = errors;
     unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
@@ -84,6 +86,7 @@ class Questions {
       count = link + 1;
       GpuLink& entry = gpu_.links.emplace_back();
       entry.number = link;
+      // Another error leaves it unknown, but the link exists and is counted.
       if (result == kSuccess) entry.is_up = active == 1;
       PciInfo remote{};
       if (library_.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device_, link, &remote) == kSuccess)
@@ -111,12 +114,14 @@ class Questions {
     if (!read(values)) return;
     if (const auto value = number(values[0])) gpu_.counters["pcie_replay"] = *value;
     if (const auto value = number(values[1])) gpu_.counters["pcie_recovery"] = *value;
+    // NVML counts KiB.
     if (const auto value = number(values[2])) gpu_.counters["nvlink_tx_bytes"] = *value * 1024;
     if (const auto value = number(values[3])) gpu_.counters["nvlink_rx_bytes"] = *value * 1024;
   }
 
   void fabric() {
     FabricInfo info{};
+    // The library fills in what this version has, and refuses a structure without one.
     info.version = kFabricInfoVersion;
     if (!library_.has("nvmlDeviceGetGpuFabricInfoV") || !ask("nvmlDeviceGetGpuFabricInfoV", &info)) return;
     gpu_.fabric_state = info.state;
@@ -155,6 +160,7 @@ void peers(const Library& library, const std::vector<Device>& devices, std::vect
   for (size_t i = 0; i < gpus.size(); ++i)
     for (size_t j = 0; j < gpus.size(); ++j) {
       int status = 0;
+      // A GPU that does not answer has no handle, and NVML must not be asked with a null one.
       if (i != j && devices[i] != nullptr && devices[j] != nullptr &&
           library.call("nvmlDeviceGetP2PStatus", devices[i], devices[j], static_cast<int>(kPeerWrite),
                        &status) == kSuccess)
@@ -171,6 +177,7 @@ GpuFacts facts() {
     facts.absent = loaded.error().message();
     return facts;
   }
+  // From here on every answer may be missing: the library may be of any year.
   const Library library(*loaded);
   if (const Return result = library.call("nvmlInit_v2"); result != kSuccess) {
     facts.absent = "NVML does not start: " + library.error(result);
@@ -182,6 +189,7 @@ GpuFacts facts() {
     facts.driver.assign(version, strnlen(version, sizeof version));
   facts.library = "NVML";
   unsigned count = 0;
+  // A failure leaves 0: no GPUs, with a library that answers.
   library.call("nvmlDeviceGetCount_v2", &count);
   std::vector<Device> devices;
   for (unsigned i = 0; i < std::min(count, kMostGpus); ++i) {
@@ -189,6 +197,7 @@ GpuFacts facts() {
     gpu.index = i;
     Device device = nullptr;
     const Return result = library.call("nvmlDeviceGetHandleByIndex_v2", i, &device);
+    // Also one without a handle, so that places are the same in both lists.
     devices.push_back(device);
     if (result != kSuccess) {
       gpu.vendor = "nvidia";

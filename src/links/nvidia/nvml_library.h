@@ -20,11 +20,13 @@ class Library {
  public:
   explicit Library(SharedLibrary library) : library_(library) {}
 
+  // Arguments must have exactly the types of NVML's function, as nothing checks them.
   template <class... Arguments>
   Return call(const char* name, Arguments... arguments) const {
     const auto function = library_.function<Return (*)(Arguments...)>(name);
     return function == nullptr ? kNotSupported : function(arguments...);
   }
+  // In NVML's own words.
   std::string error(Return result) const {
     const auto function = library_.function<const char* (*)(Return)>("nvmlErrorString");
     const char* const text = function == nullptr ? nullptr : function(result);
@@ -44,6 +46,7 @@ inline std::string address(const PciInfo& pci) {
   return text;
 }
 
+// Nothing where the field was not answered, or holds a fraction or a negative number.
 inline std::optional<uint64_t> number(const FieldValue& value) {
   if (value.result != kSuccess) return std::nullopt;
   switch (value.type) {

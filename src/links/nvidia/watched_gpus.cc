@@ -18,10 +18,12 @@ namespace {
 using namespace nvml;
 
 constexpr size_t kMostCounters = 512, kMostEvents = 64;
+// NVML's numbers of a kind of error and of a counter: over the GPU's life, not since the last start.
 constexpr int kUncorrected = 1, kAggregate = 1;
 
 using Answer = std::optional<uint64_t>;
 
+// An error is "not read now" and nothing more: a GPU that is being reset answers again later.
 template <class Value, class... Arguments>
 Answer asked(const Library& library, Device device, const char* name, Arguments... arguments) {
   Value value{};
@@ -96,6 +98,7 @@ LinkErrors link_errors(const Library& library, Device device, uint32_t links) {
     if (count)
       sum = sum.value_or(0) + *count;
     else
+      // Fields are link by link, and of each link in the order of kLinkErrors.
       is_torn[i % kKindsOfLinkErrors] = true;
   }
   for (size_t kind = 0; kind < kKindsOfLinkErrors; ++kind)
@@ -131,6 +134,7 @@ class WatchedGpus::Watch {
   const std::vector<Counter>& counters() const { return counters_; }
 
   void read(Pace due, const Visit& visit) {
+    // Events and new answers may add counters below, which are told from those of the last reading by this.
     const size_t known = counters_.size();
     take_events();
     if (due >= Pace::kTenSeconds) ask_again();
@@ -168,6 +172,7 @@ class WatchedGpus::Watch {
         library_.call("nvmlDeviceGetPciInfo_v3", gpu.device, &pci) != kSuccess)
       return;
     gpu.pci = address(pci);
+    // The address becomes a word of a log: anything else in it would break the line.
     if (gpu.pci.find_first_not_of("0123456789abcdef:.") != std::string::npos || gpu.pci.size() < 12) return;
     for (const Question& question : kQuestions) gpu.unanswered.push_back(&question);
     gpus_.push_back(std::move(gpu));
@@ -182,6 +187,7 @@ class WatchedGpus::Watch {
         add(at, question->name, question->pace).question = question;
         return true;
       });
+      // A fabric may come up only after the manager has started, and its links with it.
       if (!gpu.has_link_errors) ask_for_links(at);
     }
   }
@@ -189,6 +195,7 @@ class WatchedGpus::Watch {
   void ask_for_links(size_t at) {
     Gpu& gpu = gpus_[at];
     gpu.links = 0;
+    // NVML has no count of links that all drivers answer, so they are asked for until one is refused.
     for (unsigned active = 0; gpu.links < kMostLinks; ++gpu.links)
       if (library_.call("nvmlDeviceGetNvLinkState", gpu.device, gpu.links, &active) != kSuccess) break;
     const LinkErrors errors = link_errors(library_, gpu.device, gpu.links);
@@ -217,8 +224,10 @@ class WatchedGpus::Watch {
 
   void take_events() {
     if (events_ == nullptr) return;
+    // A GPU that reports without end must not hold up the sampling of all others.
     for (size_t taken = 0; taken < kMostEvents; ++taken) {
       EventData event{};
+      // Without waiting: 0 ms. A time-out means that there is no event.
       if (library_.call("nvmlEventSetWait_v2", events_, &event, 0u) != kSuccess) return;
       if (event.type == kXidEvent) count_xid(event);
     }
@@ -233,6 +242,8 @@ class WatchedGpus::Watch {
     const auto known = std::find_if(counters_.begin(), counters_.end(), [&](const Counter& counter) {
       return counter.gpu == at && counter.key.name == name;
     });
+    // Each number of a Xid becomes a counter, so there is a bound, should the driver give numbers without
+    // end.
     if (known != counters_.end())
       ++known->xids;
     else if (counters_.size() < kMostCounters + kMostGpus * std::size(kQuestions))
@@ -251,6 +262,7 @@ WatchedGpus::WatchedGpus() {
   auto loaded = SharedLibrary::load("LOCKSTEP_NVML", "libnvidia-ml.so.1");
   if (!loaded) return;
   const Library library(*loaded);
+  // Ended by the watch's destructor. Starting NVML takes no rights and changes nothing.
   if (library.call("nvmlInit_v2") == kSuccess) watch_ = std::make_unique<Watch>(library);
 }
 WatchedGpus::~WatchedGpus() = default;

@@ -33,9 +33,10 @@ class WatchedGpus {
   WatchedGpus(const WatchedGpus&) = delete;
   WatchedGpus& operator=(const WatchedGpus&) = delete;
 
-  // At most 64 GPUs and 512 counters; Xids add some at the end.
+  // At most 64 GPUs with eleven counters each; Xids add some at the end, up to 1,024 counters in all.
   size_t size() const;
   const CounterKey& key(size_t i) const;
+  // How often it is due; `i` is below size().
   Pace pace(size_t i) const;
   // Calls visit(number of a counter, its value, nothing where it could not be read) for all that are due.
   using Visit = std::function<void(size_t, std::optional<uint64_t>)>;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts what ibstat printed back into the files of /sys that it was drawn from. So all that follows is the
+// same as for a host that was read. ibstat prints a block for each card and port, with a fixed set of lines.
+// A port that lacks one was cut, and a card says how many ports it has. Both are refused, since a missing
+// port would look like one that is well.
 #include "links/printed/ibstat.h"
 
 #include <map>
@@ -42,6 +46,7 @@ class IbstatParser {
   Result<void> line(std::string_view line, uint32_t number) {
     if (const std::string_view name = card_of(line); !name.empty()) {
       LOCKSTEP_TRY(close_card());
+      // The name becomes part of a path in the copy.
       if (!is_name(name) || ++cards_ > kMostHostCards) return error("names a card that no kernel would");
       card_ = "/sys/class/infiniband/" + std::string(name);
       return {};
@@ -54,6 +59,7 @@ class IbstatParser {
     if (value.size() > kMostValue) return error("has a value that is too long");
     if (key.starts_with("Port ") && value.empty()) return open_port(key.substr(5));
     if (!port_.empty()) {
+      // Two outputs in one file may be of two hosts: nobody could say which line is right.
       if (!values_.emplace(key, value).second) return error("tells of a port twice");
       if (key == "State" || key == "Physical state" || key == "Rate")
         keep_line_of(record_, device_, number, line);
@@ -99,6 +105,7 @@ class IbstatParser {
     if (!number_of<double>(rate)) return error("has a rate that is no number");
     add(port_ + "/state", kernel_state(values_.at("State")));
     add(port_ + "/phys_state", std::string(values_.at("Physical state")));
+    // The kernel names lanes and generation in brackets, which ibstat does not print.
     add(port_ + "/rate", rate + " Gb/sec (" + rate + " Gb/s)");
     if (const auto layer = values_.find("Link layer"); layer != values_.end())
       add(port_ + "/link_layer", std::string(layer->second));

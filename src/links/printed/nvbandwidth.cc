@@ -33,6 +33,7 @@ class NvbandwidthParser {
   explicit NvbandwidthParser(const std::string& where) : where_(where) {}
 
   Result<void> line(std::string_view line, uint32_t number) {
+    // The multi-node build prints a line for each of its MPI processes.
     if (line.starts_with("Process ")) return error("is of several hosts, which is not read");
     // Titles of matrices begin with the same word.
     if (line.starts_with("Device ") && tests_ == 0) return device(line.substr(7));
@@ -43,12 +44,15 @@ class NvbandwidthParser {
     if (test_ == nullptr) return {};
     if (line.find("(row)") != line.npos) {
       LOCKSTEP_TRY(close());
+      // Latency tests have the same shape with "(ns)": read as rates they would be wrong by orders of
+      // magnitude.
       if (line.find("(GB/s)") == line.npos) return error("has a matrix of another unit");
       in_matrix_ = true;
       return {};
     }
     if (!in_matrix_) return {};
     const std::vector<std::string_view> words = split_words(line, kMostGpusOfTest + 2);
+    // An empty line ends a matrix.
     if (words.empty()) return close();
     return columns_.empty() ? columns(words) : row(words, line, number);
   }
@@ -78,6 +82,7 @@ class NvbandwidthParser {
     gpu.index = *index;
     gpu.vendor = "nvidia";
     gpu.name = std::string(line.substr(colon + 2, open - colon - 2));
+    // nvbandwidth prints no function number; a GPU's is 0.
     gpu.pci = std::string(pci.substr(4, 10)) + ".0";
     if (!gpus_.emplace(*index, gpu.pci).second) return error("names a device twice");
     record_.before.gpus.library = "nvbandwidth";
@@ -110,6 +115,7 @@ class NvbandwidthParser {
       return error("has a row that does not fit its matrix: '" + std::string(words[0].substr(0, 20)) + "'");
     ++rows_;
     keep_line(record_, line_number, line);
+    // A row of the host has a number too, which means nothing.
     const std::string of_row = test_->with_host ? "host" : gpus_.at(*number);
     for (size_t i = 0; i < columns_.size(); ++i) {
       const std::string& of_column = gpus_.at(columns_[i]);

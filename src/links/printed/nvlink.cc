@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads states and error counts of NVLinks, of `nvidia-smi nvlink -s`, `-e` or both in one file. Each GPU is
+// a heading with its UUID, and each link one line for its state and one for each kind of error. The tool says
+// nowhere how many there are. So GPUs and links are held against each other: if one has fewer lines than its
+// siblings, the text was cut.
 #include "links/printed/nvlink.h"
 
 #include <cmath>
@@ -66,9 +70,11 @@ class NvlinkParser {
     if (!of) return {};
     if (gpu_ == nullptr) return error("has links of no GPU");
     GpuLink& link = link_at(of->number);
+    // Also of kinds that are not used, as all of a link's lines count.
     ++lines_[gpu_->pci][of->number];
     bool is_trouble = false;
     if (of->says == "<inactive>") {
+      // Two outputs of -s, which may be of two moments.
       if (link.is_up) return error("tells of a link twice");
       link.is_up = false;
       is_trouble = true;
@@ -127,6 +133,8 @@ class NvlinkParser {
     gpu.index = head.index;
     gpu.vendor = "nvidia";
     gpu.name = std::string(head.name.substr(0, 128));
+    // Everything behind finds a GPU by its address. The UUID stands for it, as the tool prints no other name
+    // that lasts.
     gpu.uuid = gpu.pci = std::string(head.uuid);
     gpu_ = &gpus.emplace_back(std::move(gpu));
     return {};

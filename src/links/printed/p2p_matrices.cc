@@ -34,6 +34,7 @@ class Parser {
 
   Result<void> line(std::string_view line, uint32_t number) {
     if (line.starts_with("Device: ")) return device(line);
+    // Such pairs are in the matrices all the same, with the rate of the way through the host.
     if (line.find(" CANNOT Access Peer ") != line.npos) return no_access(line);
     if (line.find("Matrix") != line.npos) {
       LOCKSTEP_TRY(close());
@@ -71,6 +72,7 @@ class Parser {
         record_.before.gpus.gpus.size() >= kMostGpus)
       return error("names a device in other words than p2pBandwidthLatencyTest's");
     char address[32];
+    // The program prints no function number; a GPU's is 0.
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", *domain, *bus, *slot);
     Gpu gpu;
     gpu.index = *index;
@@ -95,6 +97,7 @@ class Parser {
   void open(std::string_view heading) {
     columns_.clear();
     rows_ = 0;
+    // Matrices without peer access measure the host's memory.
     in_matrix_ = heading.find("P2P=Enabled") != heading.npos;
     const bool reads = heading.find("P2P Reads") != heading.npos;
     is_latency_ = heading.find("Latency") != heading.npos;

@@ -13,6 +13,7 @@
 namespace lockstep::links {
 namespace {
 
+// A sampler writes at most 64 MiB (sampler.cc).
 constexpr uint64_t kMostLogBytes = uint64_t{128} << 20, kHeadBytes = 4096;
 constexpr size_t kMostCounters = 65'536, kMostSamples = 16'000'000, kMostName = 256, kMostCards = 4096;
 // Of a job, and so that times in ns stay within 64 bits.
@@ -95,6 +96,7 @@ class SampleParser {
     const auto id = whole_number<size_t>(next_word(rest));
     const auto kind = kind_of(next_word(rest));
     const std::string_view device = next_word(rest), name = next_word(rest);
+    // Numbers are given in order: one that skips would shift the values of all that follow.
     if (!id || !kind || *id != log_.counters.size() || *id >= kMostCounters || device.empty() ||
         name.empty() || device.size() > kMostName || name.size() > kMostName || !rest.empty())
       return false;
@@ -104,9 +106,11 @@ class SampleParser {
 
   bool at(std::string_view rest) {
     const auto ms = whole_number<int64_t>(next_word(rest));
+    // Time never goes back: readers search in it. A line from a clock that did is left out as a whole.
     if (!ms || *ms < log_.last_ms || *ms > kMostMs) return false;
     log_.last_ms = *ms;
     bool is_whole = true;
+    // One value without sense does not cost the others of its line.
     while (!rest.empty()) is_whole = value(*ms, next_word(rest)) && is_whole;
     return is_whole;
   }
@@ -117,6 +121,7 @@ class SampleParser {
     const auto id = whole_number<size_t>(word.substr(0, equals));
     const std::string_view digits = word.substr(equals + 1);
     const auto number = whole_number<uint64_t>(digits);
+    // "-" says that the counter could not be read, which is a value of its own.
     if (!id || *id >= log_.counters.size() || (!number && digits != "-")) return false;
     log_.counters[*id].samples.push_back({ms, number.value_or(0), number.has_value()});
     ++samples_;
@@ -186,6 +191,7 @@ Result<SampleLog> read_beginning(const std::string& path, uint64_t most) {
   if (file.size() > kMostLogBytes)
     return Error{ErrorCode::kUnsupported, "is larger than 128 MiB, which no sampler writes", path};
   std::string bytes(std::min(file.size(), most), '\0');
+  // Once and in one piece: the log may grow meanwhile, and what comes later is not looked at.
   bytes.resize(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
   return parse_sample_log(bytes, path);
 }

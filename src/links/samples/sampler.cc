@@ -32,6 +32,7 @@ constexpr int kShareOfTime = 20;                   // of which a reading takes o
 constexpr size_t kSamplerStack = size_t{2} << 20;  // NVML loads and starts on it
 constexpr uint64_t kManyBytes = uint64_t{16} << 20, kFaultsOnlyBytes = uint64_t{48} << 20,
                    kMostWrittenBytes = uint64_t{64} << 20;
+// For the line that says that the log is full.
 constexpr size_t kRoomForTheEnd = 16;
 
 int64_t ns_of(clockid_t clock) {
@@ -94,6 +95,8 @@ class HostLock {
 
   Locked take() const {
     if (fd_ < 0) return Locked::kImpossible;
+    // flock goes with the open file: the kernel releases it when its holder dies, so none is ever left
+    // behind.
     if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return Locked::kYes;
     return errno == EWOULDBLOCK || errno == EINTR ? Locked::kByAnother : Locked::kImpossible;
   }
@@ -105,6 +108,7 @@ class HostLock {
 }  // namespace
 
 SampleLines::SampleLines(const std::string& root) : files_(root) {
+  // A made-up tree is not this host: its GPUs are not asked.
   if (root.empty() && nvidia::may_have_gpus()) gpus_.emplace();
   declared_ = size();
   last_.resize(declared_);
@@ -128,6 +132,7 @@ std::string SampleLines::head(const SampleIdentity& identity, int64_t start_ns) 
 std::string SampleLines::sample(int64_t ms, Pace due, bool always) {
   std::string news, values;
   const auto take = [&](size_t i, std::optional<uint64_t> value, bool also_unchanged) {
+    // A counter that appears later is declared before the line that first has its value.
     for (; declared_ <= i; ++declared_) news += declaration(declared_);
     last_.resize(declared_);
     Last& last = last_[i];
@@ -165,6 +170,7 @@ struct Sampler::State {
     if (!has_something_to_read()) return;
     // Who waits keeps no files open and does not start NVML.
     const HostLock lock(places.lock);
+    // If the sampler of this host ends before the job does, the next launcher goes on.
     while (lock.take() == Locked::kByAnother)
       if (sleep_until(SteadyClock::now() + kAskAgain)) return;
     SampleLines lines(places.root);
@@ -211,6 +217,7 @@ struct Sampler::State {
       if (is_last || is_full) return;
       const auto end = SteadyClock::now();
       const auto next =
+          // A reading that took 100 ms is followed by 1.9 s of rest: a twentieth of the time at most.
           std::max<SteadyClock::time_point>(begin + kEvery, end + (end - begin) * (kShareOfTime - 1));
       is_last = sleep_until(next);
     }
@@ -223,6 +230,7 @@ void* run_sampler(void* argument) {
   const std::unique_ptr<std::shared_ptr<Sampler::State>> owned(
       static_cast<std::shared_ptr<Sampler::State>*>(argument));
   Sampler::State& state = **owned;
+  // Nothing may leave the thread: an exception in it would end the launcher, and the job with it.
   attempt([&] { state.run(); });
   {
     const std::lock_guard lock(state.mutex);
@@ -237,6 +245,7 @@ bool start_detached(void* argument) {
   pthread_t thread;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, kSamplerStack);
+  // std::thread has no stack size, and joins; both matter here.
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   const int error = pthread_create(&thread, &attributes, run_sampler, argument);
   pthread_attr_destroy(&attributes);
@@ -262,6 +271,7 @@ void Sampler::stop() {
   state_->news.notify_all();
   state_->news.wait_for(lock, kStopWait, [this] { return state_->has_ended; });
   lock.unlock();
+  // The thread has its own share of the state, and may still be in a reading.
   state_.reset();
 }
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the files once and keeps those of sysfs open: a reading is then one pread without a walk through
+// directories. Only sysfs makes a file's contents anew at each pread from its begin; files elsewhere may have
+// been replaced, and are opened each time. A quarter of the process's descriptors at most is used, as the
+// job's launcher needs the others.
 #include "links/samples/watched_files.h"
 
 #include <dirent.h>
@@ -76,6 +80,7 @@ std::string pci_path(const std::string& link) {
     const std::string_view part = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     if (path.empty()) {
+      // The real path begins with /sys/devices; what counts begins at the root bus.
       if (part.starts_with("pci") && part.find(':') != std::string_view::npos) path = part;
       continue;
     }
@@ -89,9 +94,11 @@ std::string pci_path(const std::string& link) {
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::optional<uint64_t> value_of(const CounterKey& key, std::string_view text) {
+  // AER files have a line for each kind of error, and sometimes a total.
   if (key.kind == kPci) return text.empty() ? std::nullopt : std::optional(error_total(text));
   if (key.name == "rate") {
     double gigabits = 0;
+    // "400 Gb/sec (4X NDR)": in Mb/s it is a whole number, as all values of a log are.
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gigabits);
     if (error != std::errc() || !(gigabits >= 0 && gigabits < 1e9)) return std::nullopt;
     return static_cast<uint64_t>(std::llround(gigabits * 1000));
@@ -173,6 +180,7 @@ void WatchedFiles::find_pci() {
     const ssize_t got = pread(fd, text, sizeof text, 0);
     close(fd);
     const std::string_view code(text, got > 0 ? static_cast<size_t>(got) : 0);
+    // Display controllers and processing accelerators, as GPUs without a screen call themselves.
     if (!code.starts_with("0x03") && !code.starts_with("0x12")) continue;
     const std::string path = pci_path(root_ + folder + "/" + name);
     if (path.empty()) continue;
@@ -202,6 +210,7 @@ void WatchedFiles::add(DeviceKind kind, const std::string& device, const std::st
   file.path = path;
   file.pace = pace;
   file.fd = open_regular(path);
+  // A counter that this device does not have. One that may not be read now is kept, and tried again.
   if (file.fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
   if (file.fd >= 0) {
     if (open_ < most_open_ && is_of_the_kernel(file.fd)) {

@@ -28,6 +28,7 @@ class Measurement {
     find_pairs();
     for (const auto& [from, to] : pairs_) pair(from, to);
     for (const auto& [from, to] : pairs_)
+      // Each pair once, as one measurement fills the cells of both directions.
       if (from < to && reaches_.contains({to, from})) both_ways(from, to);
     host();
     rounds();
@@ -82,6 +83,8 @@ class Measurement {
     for (int from = 0; from < runtime_.count(); ++from)
       for (int to = 0; to < runtime_.count(); ++to) {
         if (from == to) continue;
+        // Asked for all pairs before any copy: asking switches peer access on, and copies without it take
+        // another way.
         const auto reaches = runtime_.reaches(from, to);
         if (!reaches) {
           note(runtime_.pci(from) + " to " + runtime_.pci(to) + ": " + reaches.error().message());
@@ -117,6 +120,7 @@ class Measurement {
     std::set<int> nodes;
     for (const auto& [address, device] : machine_.pci)
       if (device.numa_node) nodes.insert(*device.numa_node);
+    // Without NUMA nodes the host's memory is one place, wherever it lies.
     if (nodes.empty()) return {-1};
     return {nodes.begin(), nodes.end()};
   }
@@ -133,10 +137,12 @@ class Measurement {
         add(CellKind::kToGpu, {transfer({-1, node}, {gpu}, gpu)});
         add(CellKind::kToHost, {transfer({gpu}, {-1, node}, gpu)});
       }
+      // All at once only with near memory: far memory would measure the link between the sockets.
       const int near = node_of(gpu);
       to_gpus.push_back(transfer({-1, near}, {gpu}, gpu));
       to_host.push_back(transfer({gpu}, {-1, near}, gpu));
     }
+    // With one GPU all at once is what was measured already.
     if (runtime_.count() < 2) return;
     add(CellKind::kToGpuAll, to_gpus);
     add(CellKind::kToHostAll, to_host);
@@ -150,6 +156,7 @@ class Measurement {
       for (const auto& [a, b] : round)
         for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
           if (reaches_.contains({from, to})) transfers.push_back(transfer({from}, {to}, from));
+      // One pair alone is what was measured already.
       if (transfers.size() > 2) add(CellKind::kRound, transfers, number);
       ++number;
     }
@@ -157,6 +164,7 @@ class Measurement {
 
   // What stands out once may be a disturbance: what of it stays is a finding.
   void again() {
+    // Found before anything is added: indexes of cells, and the siblings that they are compared with, stay.
     const std::vector<size_t> suspects = standing_out(traffic_.cells, machine_);
     for (const size_t i : suspects) {
       const auto plan = plans_.find(i);
@@ -254,6 +262,7 @@ void keep_busy(GpuRuntime& runtime, const TrafficOptions& options, const std::fu
   std::vector<Transfer> transfers;
   for (int gpu = 0; gpu < runtime.count(); ++gpu)
     transfers.push_back({{-1, -1}, {gpu}, gpu, Engine::kCopy, options.bytes, 64});
+  // Negative once the copies have ended or failed, so that the wait below ends as well.
   std::atomic<int> rounds = 0;
   const std::jthread worker([&](const std::stop_token& stop) {
     attempt([&] {

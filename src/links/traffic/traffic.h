@@ -46,8 +46,11 @@ struct Traffic {
 };
 
 struct TrafficOptions {
+  // Of one copy, large enough that starting it does not show in the rate.
   size_t bytes = size_t{64} << 20;
+  // Copies that one time is taken of.
   int repeats = 4;
+  // Times that each cell is taken; its value is their median.
   int samples = 3;
   bool deep = false;  // kernels' copies of every pair, not only where the copy engine stands out
 };

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cuts a run's rows into batches that come out the same at every push. So a push that was interrupted goes on
+// where it stopped: what has its mark is made anew, but not sent. Batches are closed by rows and bytes alone,
+// never by time or by what the server answers. A batch is of one partition, because an insert into several is
+// not taken as a whole.
 #include "store/clickhouse/batches.h"
 
 #include <algorithm>
@@ -15,6 +19,7 @@ Result<void> Batches::read_marks() {
                                  4));
   // Milliseconds, but above all earlier ones: the clock of this host may have been set back since.
   version_ = static_cast<uint64_t>(unix_now_ns() / 1'000'000);
+  // Texts of another program: what does not parse is not taken for a mark.
   for (const auto& row : rows) {
     const auto batch = parse_number(row[1]), digest = parse_number(row[2]), version = parse_number(row[3]);
     if (!batch || !digest || !version)
@@ -26,12 +31,14 @@ Result<void> Batches::read_marks() {
 }
 
 void Batches::count_last() {
+  // The caller writes a row after it was given out, so its size is known only at the next call.
   if (last_ != nullptr) open_bytes_ += last_->bytes() - last_bytes_;
   last_ = nullptr;
 }
 
 Result<BlockWriter*> Batches::row(TableId id, uint16_t day) {
   count_last();
+  // Limits are for all open days together: memory is bounded, however many days a run spans.
   if (open_rows_ >= limits_.rows || open_bytes_ >= limits_.bytes) LOCKSTEP_TRY(send_fullest(id));
   BlockWriter& block = open_.try_emplace(day, table(id).columns).first->second;
   last_ = &block;
@@ -43,6 +50,7 @@ Result<BlockWriter*> Batches::row(TableId id, uint16_t day) {
 
 // Days that came by chance do not cost a batch each.
 Result<void> Batches::send_fullest(TableId id) {
+  // The first of equal ones, in the order of days: the choice is the same at every push.
   const auto fullest = std::max_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
     return a.second.bytes() < b.second.bytes();
   });
@@ -63,6 +71,7 @@ Result<void> Batches::finish(TableId id) {
 
 Result<void> Batches::send(TableId id, const BlockWriter& block) {
   Made& made = made_[number(id)];
+  // Counted before it is known whether it has to be sent: numbers must not depend on what the store has.
   const uint32_t batch = made.batches++;
   made.rows += block.rows();
   made.sums.resize(block.sums().size());
@@ -71,6 +80,8 @@ Result<void> Batches::send(TableId id, const BlockWriter& block) {
   const auto found = marks_.find({std::string(table(id).name), batch});
   if (found != marks_.end() && found->second == block.digest()) return {};
   const std::string body = block.encode(version_);
+  // First the rows and then the mark: a mark without its rows would lose them for ever, rows without their
+  // mark are only sent again.
   LOCKSTEP_TRY(client_.insert(insert_sql(database_, table(id)), body));
   ++sent_batches_;
   sent_rows_ += block.rows();
@@ -98,6 +109,8 @@ Result<std::string> Batches::compare(TableId id) {
   const auto count = rows.size() == 1 ? parse_number(rows[0][0]) : std::nullopt;
   if (!count)
     return Error{ErrorCode::kUnsupported, "the store counts no rows of " + std::string(of.name), {}};
+  // More rows than were made come from an earlier push of the run with other files; fewer are a loss in the
+  // store.
   if (*count != made.rows)
     return std::string(of.name) + " holds " + plural(*count, "row") + " of this run, which has " +
            format_count(made.rows);

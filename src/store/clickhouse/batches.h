@@ -18,6 +18,7 @@ namespace lockstep::store::clickhouse {
 
 struct BatchLimits {
   size_t rows = 200'000;  // fewer cost the server a part each, more cost memory here
+  // Of values (BlockWriter::bytes), over all open days together: about what one request holds at most.
   size_t bytes = size_t{32} << 20;
 };
 
@@ -38,13 +39,16 @@ class Batches {
   // What the store holds of a table against what was made here; empty if that is the same.
   Result<std::string> compare(TableId id);
 
+  // What the run has, and what of it was sent now; the difference had its marks already.
   uint64_t rows() const { return rows_; }
   uint64_t sent_rows() const { return sent_rows_; }
   uint64_t batches() const { return batches_; }
   uint64_t sent_batches() const { return sent_batches_; }
+  // Of the blocks of rows; marks are not in it.
   uint64_t sent_bytes() const { return sent_bytes_; }
 
  private:
+  // Of one table, whether it was sent or not: what compare() holds against the store.
   struct Made {
     uint64_t rows = 0;
     uint32_t batches = 0;
@@ -52,7 +56,9 @@ class Batches {
   };
   // Counts the bytes of the row that was given out last.
   void count_last();
+  // Of the open days the one with the most bytes, to make room.
   Result<void> send_fullest(TableId id);
+  // Skips a batch that has its mark. An error leaves the batch without one.
   Result<void> send(TableId id, const BlockWriter& block);
   Result<void> mark(TableId id, uint32_t batch, const BlockWriter& block);
 
@@ -62,6 +68,8 @@ class Batches {
   const uint16_t day_;
   const BatchLimits limits_;
   std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // by target and number: the digest
+  // Of all rows that this push sends, above those of every earlier push; in ms since the Unix epoch where
+  // possible.
   uint64_t version_ = 0;
   std::map<uint16_t, BlockWriter> open_;  // of the table at hand, by day
   size_t open_rows_ = 0, open_bytes_ = 0;

@@ -31,12 +31,14 @@ class FakeStore {
   };
 
   // Fails an insert instead of, or after, storing it.
+  // kRefuse: nothing is stored, and the server says so. kLoseAnswer: all is stored, and the connection ends.
   enum class Fault { kNone, kRefuse, kLoseAnswer };
   // Asked with the table's name and the number of the insert.
   std::function<Fault(const std::string& table, int insert)> fault;
 
   bool lose_alter = false;  // ALTERs are carried out, and never answered
 
+  // By name, without the database, which is always `fleet`.
   std::map<std::string, StoredTable> tables;
   std::vector<std::string> inserts;  // names of tables, in order
 
@@ -44,6 +46,8 @@ class FakeStore {
 
  private:
   using Reply = LoopbackServer::Reply;
+  // Knows the statements that Lockstep sends, by their text. Any other is answered as a server answers bad
+  // SQL.
   Reply answer(const LoopbackServer::Request& request) {
     const std::string statement =
         request.query().starts_with("query=") ? request.query().substr(6) : request.body;
@@ -84,6 +88,7 @@ class FakeStore {
     return rows;
   }
 
+  // Columns and key as they stand in the statement, so that tests see what a server would get.
   Reply create(const std::string& name, const std::string& statement) {
     StoredTable table;
     const std::regex column("`(\\w+)` ([A-Z]\\w*(\\(\\w+\\))?)");
@@ -136,6 +141,7 @@ class FakeStore {
       return value;
     }
   };
+  // One column of a block. Values stay as bytes too, since keys are made of them.
   static std::vector<Cell> cells(const std::string& type, size_t rows, Bytes& bytes) {
     static const std::map<std::string, size_t> kWidths = {{"UInt8", 1},  {"Date", 2},   {"DateTime", 4},
                                                           {"UInt32", 4}, {"Int32", 4},  {"UInt64", 8},
@@ -189,6 +195,7 @@ class FakeStore {
       std::string key;
       for (const std::string& column : table.key) key += row[column].bytes + "\x1f";
       Row& stored = table.rows[key];
+      // As ReplacingMergeTree: of equal versions the later one stays.
       if (stored.empty() || stored["version"].number <= row["version"].number) stored = row;
     }
     EXPECT_EQ(days.size(), 1u) << "a batch is of one partition: " << name;
@@ -213,6 +220,7 @@ class FakeStore {
     return text;
   }
 
+  // Two shapes: columns of all rows of the run, or one row of counts and sums (sums_sql).
   static Reply select(const std::string& items, const StoredTable& table, uint64_t run) {
     std::vector<const Row*> rows;
     for (const auto& [key, row] : table.rows)

@@ -13,6 +13,7 @@ class FleetJob {
   static constexpr int64_t kDayNs = 86'400'000'000'000, kStart = 19'000 * kDayNs + 500;
   static constexpr std::string_view kHost{"node'1`; DROP TABLE x\0\xff\"\\", 25};
 
+  // Times lie on two days, so that operations and rollups go to two partitions. The job outlives its run.
   FleetJob() {
     const model::StringId host = job.strings.intern(kHost);
     job.hosts.resize(1);
@@ -65,6 +66,7 @@ class FleetJob {
     run.job = &job;
     run.name = "run'; --";
   }
+  // All times but the call's are 10 ns after it: what is compared is where they land, not what they are.
   void op(model::JobProcess& process, uint32_t signature, uint32_t index, int64_t called_ns) {
     model::JobOps& ops = process.ops;
     ops.signature.push_back(signature);

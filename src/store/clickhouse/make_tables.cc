@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A store is shared by many pushers, of several versions, and belongs to others. So tables are only added to:
+// missing ones are made, columns of newer schemas are added, and nothing else is changed. A table of another
+// shape is an error before the first row is sent. What is there is asked for rather than remembered, as two
+// pushers may migrate at once.
 #include "store/clickhouse/make_tables.h"
 
 #include <map>
@@ -45,9 +49,11 @@ Result<void> migrate(Client& client, const std::string& database, const Table& t
   std::optional<Error> refused;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
+    // Columns of the first schema are never added: a table without them is somebody else's.
     if (schema_of(table, column) == 0 || found.contains(std::string(column.name))) continue;
     if (const auto added = client.execute(add_column_sql(database, table, i)); !added)
       refused = added.error();
+    // Asked anew: an error does not say whether the column is there.
     LOCKSTEP_ASSIGN(FoundTables now, read_columns(client, database));
     found = now[std::string(table.name)];
     if (refused && !found.contains(std::string(column.name))) return *refused;
@@ -59,6 +65,7 @@ Result<void> migrate(Client& client, const std::string& database, const Table& t
 
 Result<void> make_tables(Client& client, const std::string& database, TableId first, TableId last) {
   LOCKSTEP_ASSIGN(FoundTables found, read_columns(client, database));
+  // Only where nothing was found: a user who may write tables need not be allowed to make databases.
   if (found.empty()) LOCKSTEP_TRY(client.execute("CREATE DATABASE IF NOT EXISTS " + identifier(database)));
   for (size_t i = number(first); i <= number(last); ++i) {
     const Table& of = table(static_cast<TableId>(i));

@@ -18,7 +18,10 @@ std::string key_of_environment() {
 
 Result<void> check_target(const FleetTarget& target) {
   LOCKSTEP_ASSIGN(const Address address, parse_address(target.url));
+  // It becomes a line of the HTTP head: a line's end in it would begin another header.
   if (has_control(target.key)) return usage_error("the key has control characters");
+  // Loaded to see that it is there: a push begins with a long reading, after which it should not fail for
+  // this.
   auto library = curl::load();
   if (!library) return library.error();
   return {};
@@ -32,6 +35,7 @@ Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
   if (run.job == nullptr || run.job->processes.empty())
     return Error{ErrorCode::kInvalidInput, "the run has no process", run.name};
   LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience}));
+  // Not the tables of running jobs: those are the followers'.
   LOCKSTEP_TRY(make_tables(client, address.database, TableId::kProcesses, TableId::kBatches));
   const RunRows rows(run);
   Batches batches(client, address.database, rows.run(), rows.day(), {});
@@ -40,6 +44,7 @@ Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
   PushResult result;
   result.run = rows.run();
   result.database = address.database;
+  // Marks are not compared: they are of several pushes and hold times.
   for (size_t i = 0; i < number(TableId::kBatches); ++i) {
     LOCKSTEP_ASSIGN(std::string difference, batches.compare(static_cast<TableId>(i)));
     if (!difference.empty()) result.differences.push_back(std::move(difference));

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns a job into rows. Rows must be the same at every push, from whatever machine. So numbers of runs,
+// processes and communicators are digests of what they are, never positions or times of the push. An
+// operation has its first time on the reference host's clock; later ones are distances from it, which pack
+// better.
 #include "store/clickhouse/run_rows.h"
 
 #include <algorithm>
@@ -31,6 +35,7 @@ std::string_view name(const Job& job, model::StringId id) {
   return job.text(id).substr(0, RunRows::kMostNameBytes);
 }
 
+// PIDs repeat, and files without a start time exist: rank and first record tell those apart.
 Digest identity(const Job& job, const JobProcess& process) {
   const model::Process& row = process.row;
   Digest digest;
@@ -72,6 +77,7 @@ int32_t nodes_of(const Job& job, const model::JobComm& comm) {
 class Repeats {
  public:
   uint32_t count(uint32_t index) {
+    // Indexes ascend, so only what falls back needs the map: nearly every operation costs one comparison.
     if (!next_ || index >= *next_) {
       next_ = uint64_t{index} + 1;
       return 0;
@@ -98,6 +104,8 @@ RunRows::RunRows(const FleetRun& run) : run_(run), job_(*run.job) {
   for (const JobProcess& process : job_.processes) {
     Digest digest = identity(job_, process);
     const uint64_t number = digest.value();
+    // Two files of one process, or damaged ones, may have one identity; their rows must not replace each
+    // other.
     processes_.push_back(seen[number]++ == 0 ? number : digest.add(seen[number]).value());
     if (earliest == nullptr || earliest_first(job_, process) < earliest_first(job_, *earliest))
       earliest = &process;
@@ -106,6 +114,7 @@ RunRows::RunRows(const FleetRun& run) : run_(run), job_(*run.job) {
       started_ns_ = started_ns_ == 0 ? row.first_ns : std::min(started_ns_, row.first_ns);
     ended_ns_ = std::max(ended_ns_, row.last_ns);
   }
+  // push() has refused a run without a process.
   LOCKSTEP_CHECK(earliest != nullptr);
   run_number_ = identity(job_, *earliest).add("run").value();
   day_ = day_of(started_ns_);
@@ -113,6 +122,7 @@ RunRows::RunRows(const FleetRun& run) : run_(run), job_(*run.job) {
     const model::JobComm& comm = job_.comms[i];
     Digest digest;
     digest.add(comm.comm_id).add(as_number(comm.ranks));
+    // Without an id there is nothing that is equal in other runs: it gets a number of this run alone.
     if (comm.comm_id == 0) digest.add(run_number_).add(i);
     comms_.push_back(digest.value());
   }
@@ -125,6 +135,7 @@ Result<void> RunRows::send(Batches& batches, const std::function<void(double)>& 
   LOCKSTEP_TRY(send_rollups(batches));
   LOCKSTEP_TRY(send_findings(batches));
   LOCKSTEP_TRY(send_losses(batches));
+  // Last, so that who finds a run in `runs` finds all of it.
   return send_run(batches);
 }
 
@@ -178,12 +189,15 @@ Result<void> RunRows::send_ops_of(uint32_t process, Batches& batches) const {
     const model::Signature& signature = job_.signatures[ops.signature[i]];
     const uint32_t comm = job_.members[place.member].comm;
     int64_t entered_ns = ops.entered_ns(i), clock_error_ns = -1;
+    // Recordings of the GPU alone have no host times.
     if (entered_ns == 0) entered_ns = ops.gpu_start_ns[i] != 0 ? ops.gpu_start_ns[i] : ops.gpu_end_ns[i];
     int64_t common_ns = entered_ns;
+    // A host that is not aligned keeps its own time, with an error of -1: unknown.
     if (const auto common = entered_ns == 0 ? std::nullopt : job_.common_ns(process, entered_ns)) {
       common_ns = common->ns;
       clock_error_ns = common->half_width_ns;
     }
+    // On the common clock, so that one operation is in one partition for all of its ranks.
     const uint16_t day = day_of(common_ns);
     LOCKSTEP_ASSIGN(BlockWriter * block, batches.row(TableId::kOps, day));
     block->number(day).number(run_number_).number(comms_[comm]).number(signature.kind);
@@ -228,6 +242,7 @@ Result<void> RunRows::send_rollups(Batches& batches) const {
   for (const model::Rollup& from : run_.rollups) {
     const JobProcess& process = job_.processes[from.process];
     const model::JobComm& comm = job_.comms[from.comm];
+    // DateTime is seconds in 32 bits.
     const int64_t minute = std::clamp<int64_t>(from.minute, 0, UINT32_MAX / 60);
     const auto day = static_cast<uint16_t>(minute / (24 * 60));
     LOCKSTEP_ASSIGN(BlockWriter * block, batches.row(TableId::kRollups, day));
@@ -245,6 +260,7 @@ Result<void> RunRows::send_rollups(Batches& batches) const {
       std::vector<int32_t> numbers, counts;
       for (const auto& [bin, count] : bins->counts()) {
         numbers.push_back(bin);
+        // Arrays are Int32 in all tables.
         counts.push_back(static_cast<int32_t>(std::min<uint32_t>(count, INT32_MAX)));
       }
       block->numbers(numbers).numbers(counts);
@@ -301,6 +317,7 @@ Result<void> RunRows::send_run(Batches& batches) const {
   }
   const auto verdict = std::find_if(run_.findings.begin(), run_.findings.end(),
                                     [](const FleetFinding& finding) { return finding.is_verdict; });
+  // A healthy run has empty texts as its verdict.
   const FleetFinding none{}, &found = verdict == run_.findings.end() ? none : *verdict;
   const auto texts = [](const std::set<std::string>& all) {
     return std::vector<std::string>(all.begin(), all.end());

@@ -35,8 +35,11 @@ class RunRows {
   const FleetRun& run_;
   const model::Job& job_;
   std::vector<uint64_t> processes_, comms_;  // their numbers
+  // Of the run that the earliest process stands for, so that files that come later do not change it.
   uint64_t run_number_ = 0;
+  // The first and last record of any process, ns since the Unix epoch, each on its host's clock; 0 unknown.
   int64_t started_ns_ = 0, ended_ns_ = 0;
+  // The partition of all rows but operations and rollups, days since the Unix epoch.
   uint16_t day_ = 0;
 };
 

@@ -99,6 +99,8 @@ constexpr Column kNowProcessColumns[] = {{"day", kDate},      {"run", kUInt64}, 
                                          {"closed", kUInt8},  {"heartbeat_ns", kInt64}, {"seen_ns", kInt64},
                                          {"details", kString}};
 
+// Operations are many and old ones are dropped by day; the others are small and are dropped by month. Keys
+// begin with the run, so that its rows lie together.
 constexpr Table kAll[kTables] = {
     {"processes", kProcessColumns, "toYYYYMM(day)", "run, process"},
     {"comms", kCommColumns, "toYYYYMM(day)", "run, comm"},
@@ -115,6 +117,7 @@ constexpr Table kAll[kTables] = {
 std::string_view codec(const Column& column, const Version& version) {
   constexpr Version kFirst{20, 3};
   if (version < kFirst) return "";
+  // Distances are small numbers of any order: T64 crops their upper bits. Times ascend, which Delta likes.
   if (column.type == kInt64 && column.name.ends_with("after_ns")) return " CODEC(T64, ZSTD(1))";
   if (column.name == "gpu_ns") return " CODEC(T64, ZSTD(1))";
   if (column.type == kInt64) return " CODEC(Delta(8), ZSTD(1))";
@@ -131,9 +134,12 @@ std::string sum_of(const Column& column) {
     case kString:
     case kInt32s:
     case kStrings:
+      // Sums are modulo 2^64 on both sides, so they compare exactly. Texts count by bytes and arrays by
+      // elements.
       return "sum(toUInt64(length(" + name + ")))";
     case kDate:
     case kFloat64:
+      // Dates are derived from times, and sums of floating-point numbers depend on their order.
       return "toUInt64(0)";
     default:
       return "sum(toUInt64(" + name + "))";
@@ -149,6 +155,7 @@ uint32_t schema_of(const Table& table, const Column& column) {
 }
 
 std::string add_column_sql(const std::string& database, const Table& table, size_t column) {
+  // No codec: a column that is added to an old table is as the oldest server takes it.
   const Column& added = table.columns[column];
   std::string sql =
       "ALTER TABLE " + full_name(database, table) + " ADD COLUMN " + identifier(added.name) + " ";
@@ -164,6 +171,7 @@ std::string create_table_sql(const std::string& database, const Table& table, co
     sql += codec(column, version);
     sql += ", ";
   }
+  // Of rows with one key the newest version stays: sending a batch twice does no harm.
   sql += "`version` UInt64) ENGINE = ReplacingMergeTree(version) PARTITION BY ";
   sql += table.partition;
   sql += " ORDER BY (";

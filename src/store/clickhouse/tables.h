@@ -38,6 +38,7 @@ struct Table {
   std::string_view partition;       // what a part of it can be dropped by
   std::string_view key;             // begins with `run`
 };
+// Valid as long as the program runs.
 const Table& table(TableId id);
 
 // What rows are made of. A store of an earlier schema gets what is new in this one when a run is pushed;
@@ -52,6 +53,7 @@ uint32_t schema_of(const Table& table, const Column& column);
 std::string create_table_sql(const std::string& database, const Table& table, const Version& version);
 // A column that a store of an earlier schema lacks, behind the one before it: not the first.
 std::string add_column_sql(const std::string& database, const Table& table, size_t column);
+// In the order of BlockWriter's columns, in the Native format: a block follows as the body.
 std::string insert_sql(const std::string& database, const Table& table);
 // One row: the number of rows of a run, then the sums of its columns as class BlockWriter has them.
 std::string sums_sql(const std::string& database, const Table& table, uint64_t run);

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPieces =
     "SELECT bytes, content FROM attachment_piece WHERE attachment = ? ORDER BY number";
 
+// Keeps the product below within 64 bits, whatever size the file system reports.
 constexpr uint64_t kLargestFile = uint64_t{1} << 50;
 
 // A name and nothing else.
@@ -56,6 +57,7 @@ Result<void> for_pieces(const Database& database, const std::string& path, int64
                         const std::function<Result<void>(std::string_view)>& take) {
   LOCKSTEP_ASSIGN(Statement rows, database.prepare(kPieces));
   rows.bind(1, id);
+  // A piece that claims more does not fit and is refused: memory does not follow the file's word.
   std::vector<Bytef> plain(kPieceBytes);
   for (;;) {
     LOCKSTEP_ASSIGN(const bool more, rows.step());
@@ -78,12 +80,14 @@ Result<std::vector<std::string>> write_attachments(const Database& database,
   LOCKSTEP_ASSIGN(Statement add_file, database.prepare("INSERT INTO attachment VALUES (?, ?, ?)"));
   LOCKSTEP_ASSIGN(Statement add_piece, database.prepare("INSERT INTO attachment_piece VALUES (?, ?, ?, ?)"));
   std::vector<std::byte> plain(kPieceBytes);
+  // The most that zlib can make of a piece, so compressing never fails for lack of room.
   std::vector<Bytef> packed(compressBound(kPieceBytes));
   for (const std::string& path : paths) {
     std::error_code error;
     // A link would put a file into the database that nobody meant to give away with it.
     if (!fs::is_regular_file(fs::symlink_status(path, error))) continue;
     const auto opened = InputFile::open(path);
+    // It stays where it is, and is not among those that were written.
     if (!opened) continue;
     const InputFile& file = *opened;
     const auto id = static_cast<int64_t>(written.size());
@@ -104,6 +108,7 @@ Result<std::vector<std::string>> write_attachments(const Database& database,
       rows += added;
     }
     const std::string name = fs::path(path).filename();
+    // After its pieces, when the number of bytes is known: a log may grow while it is read.
     add_file.bind(1, id);
     add_file.bind(2, std::string_view(name));
     add_file.bind(3, static_cast<int64_t>(offset));
@@ -126,6 +131,7 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
   // A few bytes can unpack to terabytes: what comes out is bounded by the size of the database.
   const uint64_t most_bytes = std::max(
       limits.harmless_bytes, no_size ? 0 : std::min(packed_bytes, kLargestFile) * limits.most_growth);
+  // Over all files together, so that many small ones do not pass the bound either.
   uint64_t bytes = 0;
   std::set<std::string> taken;
   for (const Attached& file : files) {
@@ -166,6 +172,7 @@ Result<std::vector<std::string>> whole_attachments(const Database& database,
       if (std::string_view(reinterpret_cast<const char*>(original.data()), got) != piece) return differs;
       return {};
     }));
+    // A log that has grown since is in the database only in part: its original must stay.
     const bool grew = file.read_at(offset, std::span(original).first(1)) != 0;
     if (!grew) whole.push_back(paths[i]);
   }

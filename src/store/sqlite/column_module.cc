@@ -22,6 +22,7 @@ struct Cursor {
   const BoundTable* table = nullptr;
   size_t row = 0;
 };
+// SQLite hands back pointers to `base`, which are cast: it must be the first member of both structs.
 Cursor* cursor_of(sqlite3_vtab_cursor* base) { return reinterpret_cast<Cursor*>(base); }
 
 int connect(sqlite3* handle, void* aux, int, const char* const*, sqlite3_vtab** out, char**) {
@@ -75,6 +76,7 @@ T element(const BoundColumn& column, size_t row) {
   return static_cast<const T*>(column.data)[row];
 }
 
+// Called once for each value of the run.
 int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
   const Cursor* cursor = cursor_of(base);
   if (index == 0) {
@@ -87,6 +89,7 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int index)
   return SQLITE_OK;
 }
 
+// SQLite requires it of every module, though the INSERT takes the column `id`.
 int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
   *id = cursor_of(cursor)->table->first_id + static_cast<int64_t>(cursor_of(cursor)->row);
   return SQLITE_OK;
@@ -122,6 +125,8 @@ std::optional<int64_t> stored_value(const BoundColumn& column, size_t row) {
     case BoundColumn::How::kU32:
       if (const auto value = element<uint32_t>(column, row); value != model::kNoRow) return value;
       break;
+    // SQLite has no unsigned numbers: those above 2^63 are stored as negative ones and read back by the same
+    // cast.
     case BoundColumn::How::kU64:
       if (const auto value = element<uint64_t>(column, row); value != model::kNoSeq)
         return static_cast<int64_t>(value);
@@ -138,6 +143,7 @@ std::optional<int64_t> stored_value(const BoundColumn& column, size_t row) {
 
 Result<void> register_source(const Database& database, const TableLayout& layout, const BoundTable* table) {
   std::string name = "source_" + std::string(layout.name);
+  // SQLite frees it, also if registering fails.
   auto* source = new Source{&layout, table};
   int code = sqlite3_create_module_v2(database.handle(), name.c_str(), &kModule, source,
                                       [](void* aux) { delete static_cast<Source*>(aux); });

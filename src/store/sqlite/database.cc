@@ -18,6 +18,8 @@ constexpr uint64_t kInstructionsPerByte = 16;
 }  // namespace
 
 std::string_view Statement::text(int column) const {
+  // The text first and its size second: SQLite may convert the value, and the size is that of the converted
+  // one.
   const unsigned char* bytes = sqlite3_column_text(statement_.get(), column);
   auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
   return bytes ? std::string_view(reinterpret_cast<const char*>(bytes), size) : std::string_view();
@@ -61,6 +63,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access
     if (!stays) name = folder / std::filesystem::path(path).filename();
   }
   sqlite3* handle = nullptr;
+  // Each connection belongs to one thread, so SQLite need not lock. It may give a handle even where opening
+  // failed: the error text is in it, and it must be closed.
   int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->error("cannot open");
@@ -73,6 +77,7 @@ Result<void> Database::harden() {
   const uint64_t bytes = std::filesystem::file_size(path_, no_size);
   work_left_ = whole_work_ = sqlite_work(no_size ? 0 : bytes, kInstructionsPerByte);
   LOCKSTEP_TRY(harden_sqlite(handle(), path_, &work_left_));
+  // Sorted, as columns() searches in it.
   LOCKSTEP_ASSIGN(tables_, ordinary_tables(handle(), path_));
   return {};
 }
@@ -107,6 +112,8 @@ Result<int64_t> Database::integer(const std::string& sql) const {
 }
 
 Result<void> Database::close() {
+  // Unlike sqlite3_close_v2, it fails while a statement is open, instead of leaving a connection that nobody
+  // holds.
   if (sqlite3_close(handle_.get()) != SQLITE_OK) return error("cannot close");
   static_cast<void>(handle_.release());  // sqlite3_close has freed it
   return {};
@@ -116,6 +123,7 @@ Error Database::error(std::string_view doing) const {
   int code = handle() ? sqlite3_errcode(handle()) : SQLITE_NOMEM;
   std::string text(doing);
   text += std::string(": ") + (handle() ? sqlite3_errmsg(handle()) : "out of memory");
+  // The low byte is the error; the rest says more exactly where, which the text says too.
   switch (code & 0xff) {
     case SQLITE_FULL:
       return {ErrorCode::kIo, text + "; free space on that file system or name another output", path_};

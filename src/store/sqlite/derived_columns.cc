@@ -16,6 +16,7 @@ bool gpu_timed(const model::OpTable& ops, uint32_t op) {
 }
 
 int64_t host_start(const model::OpTable& ops, uint32_t op) {
+  // The order of the view rocpd_op, whose rows must not end before they begin.
   for (int64_t time : {ops.enqueued_ns[op], ops.called_ns[op], ops.launched_ns[op]}) {
     if (time != 0) return time;
   }
@@ -37,6 +38,7 @@ void DerivedColumns::compute(const model::Trace& trace, RunNames& names) {
   run.compute(trace);
   call_name.resize(trace.calls.size());
   for (uint32_t i = 0; i < call_name.size(); ++i) {
+    // A call without a shape, such as that of a group, is named by what kind of event it is.
     uint32_t shape = trace.calls.shape[i];
     call_name[i] = shape < names.shape_map().size() ? names.shape_texts(names.shape_map()[shape]).api
                                                     : RunNames::kind_text(trace.calls.kind[i]);
@@ -80,6 +82,7 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
 
 void DerivedColumns::compute_launches(const model::Trace& trace, RunNames& names) {
   launch_name.resize(trace.launches.size());
+  // A run without launches shall not hold their names.
   if (launch_name.empty()) return;
   const uint32_t kernel = names.intern("cuLaunchKernel"), graph = names.intern("cuGraphLaunch");
   for (size_t i = 0; i < launch_name.size(); ++i) {

@@ -50,6 +50,7 @@ void add_losses(const model::Trace& trace, Counters& counters) {
   uint64_t total = 0;
   for (size_t i = 0; i < trace.losses.size(); ++i) {
     std::string_view stage = trace.strings[trace.losses.stage[i]];
+    // A stage that this list lacks counts as `other`, so that the sum stays right.
     auto place =
         static_cast<size_t>(std::find(std::begin(stages), std::end(stages), stage) - std::begin(stages));
     by_stage[place] += trace.losses.count[i];
@@ -68,6 +69,7 @@ void add_losses(const model::Trace& trace, Counters& counters) {
 
 Result<void> write_diagnostics(const Database& database, const model::Trace& trace, int64_t process_id,
                                uint64_t& rows) {
+  // Zeros are written too: a counter that is missing could mean none or unknown.
   Counters counters;
   add_events(trace, counters);
   add_ops(trace.ops, counters);

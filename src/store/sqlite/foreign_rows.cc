@@ -15,6 +15,8 @@ namespace {
 
 // 0x7ffffffffffffff is model::kHandlePlace.
 static_assert(model::kHandlePlace == 0x7ffffffffffffff);
+// Contexts are numbers of one process, so a row is found by context, pid and boot together. The top bits of a
+// handle are its kind and are left out: two records of one event may differ in them.
 constexpr const char* kOrigins = R"SQL(
 CREATE TEMP TABLE origin AS
 SELECT p.boot_id AS boot, p.pid AS pid, c.context AS context, c.id AS comm, c.process AS process
@@ -25,6 +27,7 @@ SELECT process, handle & 0x7ffffffffffffff AS position, id AS task FROM task WHE
 CREATE INDEX temp.origin_task_by_position ON origin_task(process, position);
 )SQL";
 
+// Only rows that the process itself could not place, and only such as belong to another pid.
 constexpr const char* kJoin = R"SQL(
 UPDATE proxy_op SET (comm, task) = (
   SELECT o.comm, (SELECT t.task FROM temp.origin_task t
@@ -35,6 +38,7 @@ WHERE id BETWEEN ? AND ? AND comm IS NULL AND context != 0
       AND originator_pid != (SELECT pid FROM process WHERE id = proxy_op.process)
 )SQL";
 
+// Counted after the join: these have an originator whose file is not in the run.
 constexpr const char* kLeft = R"SQL(
 SELECT count(*) FROM proxy_op o JOIN process p ON p.id = o.process
 WHERE o.comm IS NULL AND o.context != 0 AND o.originator_pid > 0 AND o.originator_pid != p.pid
@@ -56,6 +60,7 @@ Result<uint64_t> join_foreign_rows(const Database& database, std::span<const For
   LOCKSTEP_TRY(database.execute(kOrigins));
   LOCKSTEP_ASSIGN(Statement join, database.prepare(kJoin));
   for (const ForeignRows& of : rows) {
+    // By ranges of ids: proxy operations of processes that have no foreign ones are not looked at.
     join.bind(1, of.first_id);
     join.bind(2, of.first_id + static_cast<int64_t>(of.rows) - 1);
     LOCKSTEP_TRY(join.run());

@@ -27,6 +27,8 @@ int authorize(void*, int action, const char*, const char* name, const char*, con
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
       return SQLITE_OK;
+    // The other built-in functions only compute. This one would run code of a file, though the hardened
+    // handle refuses it too.
     case SQLITE_FUNCTION:
       return std::string_view(name == nullptr ? "" : name) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
     default:
@@ -34,6 +36,8 @@ int authorize(void*, int action, const char*, const char* name, const char*, con
   }
 }
 
+// Called by SQLite every kInstructionsPerLook instructions; anything but 0 ends the statement with
+// SQLITE_INTERRUPT.
 int is_late(void* deadline) { return Clock::now() > *static_cast<Clock::time_point*>(deadline) ? 1 : 0; }
 
 std::string hex_of(std::string_view blob) {
@@ -47,6 +51,7 @@ Cell cell_of(sqlite3_stmt* statement, int column) {
       return static_cast<int64_t>(sqlite3_column_int64(statement, column));
     case SQLITE_FLOAT:
       return sqlite3_column_double(statement, column);
+    // sqlite3_column_text() comes before the size, and gives nullptr where memory runs out.
     case SQLITE_TEXT: {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
       return text == nullptr ? std::string() : std::string(text, size());
@@ -63,6 +68,7 @@ Cell cell_of(sqlite3_stmt* statement, int column) {
 }  // namespace
 
 Result<QueryAnswer> query(const std::string& path, const std::string& sql, const QueryLimits& limits) {
+  // SQLite stops at a NUL: what stands behind it would not be looked at below.
   if (sql.find('\0') != std::string::npos) return usage_error("the query holds a NUL");
   if (!is_trace_db(path)) return usage_error("is not a trace.db; `lockstep merge` makes one", path);
   LOCKSTEP_ASSIGN(const std::unique_ptr<Database> database, Database::open(path, Database::Access::kRead));
@@ -70,6 +76,7 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 1, nullptr);  // trace.db's own are what people ask
   sqlite3_set_authorizer(handle, authorize, nullptr);
   Clock::time_point deadline = Clock::now() + limits.time;
+  // A connection has one such handler: this one takes the place of the bound on work by the file's size.
   sqlite3_progress_handler(handle, kInstructionsPerLook, is_late, &deadline);
 
   sqlite3_stmt* raw = nullptr;
@@ -80,6 +87,7 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   if (prepared != SQLITE_OK) return usage_error(std::string("SQL: ") + sqlite3_errmsg(handle));
   // Comments alone compile to nothing.
   if (raw == nullptr) return usage_error("the query is empty");
+  // The authorizer has refused all that writes; this holds even if it missed something.
   if (sqlite3_stmt_readonly(raw) == 0) return usage_error("only SELECT is allowed");
   if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos)
     return usage_error("one statement at a time");

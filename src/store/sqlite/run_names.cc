@@ -21,6 +21,7 @@ std::string shape_args(const model::Trace& trace, uint32_t shape) {
     if (!text.empty()) text += ' ';
     text += trace.strings[part];
   }
+  // NCCL gives root 0 to operations without a root, so 0 says nothing.
   if (int32_t root = trace.shapes.root[shape]; root != 0)
     text += (text.empty() ? "root=" : " root=") + std::to_string(root);
   return text;
@@ -30,6 +31,7 @@ std::string shape_args(const model::Trace& trace, uint32_t shape) {
 
 RunNames::RunNames() {
   for (const char* text : kFixedTexts) intern(text);
+  // Texts with fixed numbers come first, as views name them by number (schema.h).
   for (uint8_t kind = 1; kind < model::kEventKinds; ++kind) intern(model::event_name(kind));
   LOCKSTEP_CHECK(all_.strings.size() == size_t{kFixedStrings} + model::kEventKinds - 1);
 }
@@ -39,8 +41,10 @@ uint32_t RunNames::kind_text(uint8_t kind) {
 }
 
 void RunNames::add(const model::Trace& trace) {
+  // Not cleared: every place is written anew.
   string_map_.resize(trace.strings.size());
   for (uint32_t i = 0; i < string_map_.size(); ++i) string_map_[i] = intern(trace.strings[i]);
+  // A damaged trace may name texts that it lacks; number 0 is the empty one.
   auto map = [&](model::StringId text) { return text < string_map_.size() ? string_map_[text] : 0; };
   shape_map_.resize(trace.shapes.size());
   for (uint32_t i = 0; i < shape_map_.size(); ++i) {

@@ -252,6 +252,8 @@ void add_column(std::string& sql, const ColumnLayout& column, std::string_view n
 
 }  // namespace
 
+// No indexes while rows are appended: each would be a second tree to keep in order. All numbers are INTEGER,
+// since SQLite stores them by their size.
 std::string table_sql() {
   std::string sql;
   for (const TableLayout& table : table_layouts()) {

@@ -26,6 +26,7 @@ void find_reference(ColumnLayout& column) {
   constexpr std::string_view kRowOf = "row of ";
   if (!column.text.starts_with(kRowOf)) return;
   std::string_view member = column.text.substr(kRowOf.size());
+  // Texts go on after the table's name: "row of comms; kNoRow none".
   member = member.substr(0, member.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
 #define TABLE(Row, table, sql)            \
   if (member == #table) {                 \
@@ -71,6 +72,7 @@ std::vector<TableLayout> make_layouts() {
   for (TableId id :
        {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kLaunch, TableId::kKernel, TableId::kRange})
     at(id).ids = IdSequence::kEvents;
+  // Ranks have nearly all shapes in common: one table for the run, and processes name its rows.
   at(TableId::kShape).per_process = false;
   at(TableId::kProcess).derived = {derived_number("node", "number of its host in the run", ColumnType::kI32)};
   at(TableId::kComm).derived = {
@@ -98,6 +100,7 @@ std::vector<TableLayout> make_layouts() {
 }  // namespace
 
 const std::vector<TableLayout>& table_layouts() {
+  // Made once, by the first thread that asks; the language makes others wait.
   static const std::vector<TableLayout> tables = make_layouts();
   return tables;
 }

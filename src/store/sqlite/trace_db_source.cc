@@ -55,6 +55,7 @@ class TraceDbSource::RowReader {
       damage(id, done.error().message(), 1);
       ++unproven_;
     }
+    // Other tables may name the rows that are missing, so all references are cut at the end.
     if (table.size() < range.rows) {
       damage(id, "rows are missing", range.rows - table.size());
       short_ = true;
@@ -67,6 +68,7 @@ class TraceDbSource::RowReader {
   if (short_) cut_references<model::Row>(TableId::k##Row, trace_.member);
     LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
+    // After the cuts: what remains may still be values that no recording has.
     bad_values_ += model::drop_impossible(trace_);
     lose_proof();
     trace_.lose(0, "read", "bad_value", bad_values_, source_.path_ + ": values outside their range or table");
@@ -88,6 +90,8 @@ class TraceDbSource::RowReader {
       digest.end_row();
     }
     if (range.digest)
+      // A digest is of all columns of the release that wrote it: with other columns only the number of rows
+      // can be held against it.
       unproven_ += selection.is_ours ? *range.digest != digest.value() : table.size() != range.rows;
     return {};
   }
@@ -109,6 +113,7 @@ class TraceDbSource::RowReader {
       }
     });
     if constexpr (std::is_same_v<Row, model::Call>) {
+      // A second look: read_field() sees one column and took every parent for a call.
       if (call_parent_table(row.kind) != TableId::kCall) {
         row.parent = model::kNoRow;
         int place = selection.columns[parent_column(layout)];
@@ -172,6 +177,7 @@ class TraceDbSource::RowReader {
       return 0;
     }
     auto [place, added] = texts_.try_emplace(id, 0);
+    // Only texts that the process uses: a trace would else hold those of the whole run.
     if (added) place->second = trace_.strings.intern(source_.strings_[static_cast<size_t>(id)]);
     return place->second;
   }
@@ -254,9 +260,11 @@ Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::strin
   }
   LOCKSTEP_ASSIGN(const int64_t pages, source->database_->integer("PRAGMA page_count"));
   LOCKSTEP_ASSIGN(const int64_t page_bytes, source->database_->integer("PRAGMA page_size"));
+  // One row with a huge id would otherwise make vectors of any size.
   source->most_numbers_ = static_cast<int64_t>(std::min(
       kMaxNumbers, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / kLeastRowBytes));
   LOCKSTEP_TRY(source->check_tables());
+  // Parts first: they hold the digests that texts and shapes are checked against.
   LOCKSTEP_TRY(source->read_parts());
   LOCKSTEP_TRY(source->read_strings());
   LOCKSTEP_TRY(source->read_shapes());
@@ -277,6 +285,7 @@ Result<void> TraceDbSource::check_tables() const {
 Result<void> TraceDbSource::read_parts() {
   LOCKSTEP_ASSIGN(int64_t count,
                   database_->integer("SELECT count(DISTINCT trace) FROM part WHERE name = 'process'"));
+  // Numbers of processes count from 0 without gaps, so this many are all of them.
   parts_.resize(static_cast<size_t>(count));
   bad_parts_.resize(parts_.size());
   LOCKSTEP_ASSIGN(const std::vector<std::string> columns, database_->columns("part"));
@@ -322,6 +331,7 @@ void TraceDbSource::take_part(const PartRow& row, bool is_proven, int64_t proces
   Range& range = parts_[process][number(*table)];
   const bool is_possible = row.first >= 0 && row.rows > 0 && row.rows < int64_t{model::kNoRow} &&
                            row.first <= std::numeric_limits<int64_t>::max() - row.rows;
+  // A second range for one table of a process cannot be ours: the first one stands.
   if (is_possible && range.rows == 0) {
     range = {row.first, static_cast<uint32_t>(row.rows), digest};
   } else {
@@ -338,6 +348,7 @@ void TraceDbSource::drop_shared_parts() {
     }
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return parts_[a][table].first < parts_[b][table].first; });
+    // Ranges are taken in the order of their ids. Each must begin where the ones before have ended, or later.
     int64_t free_from = 0;
     for (const size_t i : order) {
       Range& range = parts_[i][table];
@@ -420,6 +431,7 @@ Result<std::unique_ptr<Database>> TraceDbSource::take_database() {
   std::unique_lock lock(mutex_);
   if (idle_.empty()) {
     lock.unlock();
+    // Without the lock: opening reads the file, and other threads shall not wait for it.
     return Database::open(path_, Database::Access::kRead);
   }
   std::unique_ptr<Database> database = std::move(idle_.back());

@@ -26,12 +26,14 @@ template <class T>
 BoundColumn derived(const T* values) {
   using How = BoundColumn::How;
   How how = How::kI64;
+  // kI32 keeps its numbers as they are; kU32 and kU64 make NULL of the largest (kNoRow, kNoSeq).
   if constexpr (std::is_same_v<T, int32_t>) how = How::kI32;
   if constexpr (std::is_same_v<T, uint32_t>) how = How::kU32;
   if constexpr (std::is_same_v<T, uint64_t>) how = How::kU64;
   return {.how = how, .data = values};
 }
 
+// Over the model's columns alone: derived ones are not read back.
 int64_t digest_of(TableId id, const BoundTable& table) {
   RowDigest digest;
   const size_t columns = table_layouts()[number(id)].columns.size();
@@ -63,6 +65,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path
   for (size_t i = 0; i < kTables; ++i) {
     const TableLayout& layout = table_layouts()[i];
     LOCKSTEP_TRY(register_source(database, layout, &writer->bound_[i]));
+    // Prepared once for the run: the virtual table reads whatever `bound_` holds when the statement runs.
     LOCKSTEP_ASSIGN(Statement insert, database.prepare("INSERT INTO " + quoted(layout.name) +
                                                        " SELECT * FROM source_" + std::string(layout.name)));
     writer->inserts_.push_back(std::move(insert));
@@ -72,6 +75,8 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path
 }
 
 Result<void> TraceWriter::append(const model::Trace& trace) {
+  // The order matters: derived columns are numbers of the names, and references need the first ids of all
+  // tables before any column is bound.
   names_.add(trace);
   derived_.compute(trace, names_);
   assign_ids(trace);
@@ -118,6 +123,7 @@ void TraceWriter::bind(TableId id, const Table& table) {
         const BoundTable& target = bound_[number(column.target)];
         source.how = column.target == TableId::kShape ? How::kMapped : How::kReference;
         source.map = names_.shape_map().data();
+        // Local rows from here on would be rows of the next process.
         source.limit = static_cast<uint32_t>(target.rows);
         source.base = target.first_id;
         losses_.lose(
@@ -166,6 +172,7 @@ Result<void> TraceWriter::insert(TableId id) {
   LOCKSTEP_CHECK(added == bound.rows);
   table_rows_[number(id)] += added;
   rows_ += added;
+  // Their values change once the other processes are in: join_foreign() makes the digest then.
   if (id == TableId::kProxyOp && is_foreign_) {
     foreign_.push_back({traces_, bound.first_id, added});
     return {};
@@ -210,6 +217,7 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
   run.lose(
       model::kNoRow, "merge", "unknown_gpu", derived_.run.unknown_gpus(),
       "processes whose device is unknown: each counts as a device of its own in op.gpu and rocpd_op.gpuId");
+  // Before the losses are written, as what could not be joined is one of them.
   LOCKSTEP_ASSIGN(const uint64_t foreign, join_foreign());
   run.lose(
       model::kNoRow, "merge", model::kLossForeignParent, foreign,
@@ -218,13 +226,16 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
   assign_ids(run);
   bind<model::Loss>(TableId::kLoss, run.losses);
   LOCKSTEP_TRY(insert(TableId::kLoss));
+  // All texts have their numbers by now. `part` comes last, as each table adds a row to it.
   LOCKSTEP_TRY(write_shapes());
   LOCKSTEP_TRY(write_strings());
+  // The arguments are taken before this row counts itself: the digest is of the rows above it.
   LOCKSTEP_TRY(add_part(traces_, "part", 0, parts_, parts_digest_.value()));
   LOCKSTEP_TRY(database_->execute(index_sql()));
   LOCKSTEP_TRY(database_->execute(view_sql()));
   LOCKSTEP_TRY(write_metadata(source_name));
   LOCKSTEP_TRY(database_->execute("COMMIT"));
+  // SQLite cannot close while statements are open.
   add_part_.reset();
   inserts_.clear();
   return database_->close();

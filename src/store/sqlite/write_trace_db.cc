@@ -29,6 +29,7 @@ class PartialFile {
  public:
   explicit PartialFile(const std::string& target) : target_(target), path_(partial_path(target)) {
     remove_stale_partials(target);
+    // Left by a killed process whose PID this one has got again.
     remove_own_partials(target);
   }
   PartialFile(const PartialFile&) = delete;
@@ -51,11 +52,13 @@ class PartialFile {
     struct stat made {
     }, named{};
     if (::fstat(file_, &made) != 0 || ::lstat(path_.c_str(), &named) != 0) return system_error("cannot read");
+    // The same file, and not just one of the same name.
     if (made.st_dev == named.st_dev && made.st_ino == named.st_ino)
       return static_cast<uint64_t>(made.st_size);
     return Error{ErrorCode::kIo, "another process replaced the file that was being written", target_};
   }
 
+  // Through a descriptor of our own: SQLite was told not to sync (trace_writer.cc) and has closed its own.
   Result<void> sync() const {
     if (::fsync(file_) != 0) return system_error("cannot write to disk");
     return {};
@@ -103,6 +106,7 @@ Result<uint64_t> append_all(model::TraceSource& source, TraceWriter& writer, mod
       if (first_failure) first_failure = failure;
       run.lose(model::kNoRow, "merge", "unreadable_process", 1, failure.error().message());
     }
+    // The rest is for the views, reading back and syncing.
     if (progress) progress(0.9 * static_cast<double>(++seen) / static_cast<double>(count));
   }
   if (appended == 0) return first_failure.error();
@@ -115,6 +119,7 @@ Result<std::vector<std::string>> verify(const std::string& path, const TraceWrit
   LOCKSTEP_ASSIGN(auto database, Database::open(path, Database::Access::kRead));
   for (size_t i = 0; i < sqlite::kTables; ++i) {
     std::string table = sqlite::quoted(sqlite::table_layouts()[i].name);
+    // Counting visits every page of the table's tree, so a page that is missing or broken shows.
     LOCKSTEP_ASSIGN(int64_t rows, database->integer("SELECT count(*) FROM " + table));
     if (static_cast<uint64_t>(rows) != writer.table_rows()[i]) {
       return Error{ErrorCode::kIo,
@@ -153,6 +158,7 @@ bool is_trace_db(const std::string& path) {
   unsigned char head[72] = {};
   std::ifstream file(path, std::ios::binary);
   file.read(reinterpret_cast<char*>(head), sizeof(head));
+  // 16 bytes with the NUL. SQLite keeps the application id at 68, big endian.
   if (!file || std::memcmp(head, "SQLite format 3", 16) != 0) return false;
   int64_t id = 0;
   for (int i = 68; i < 72; ++i) id = id << 8 | head[i];

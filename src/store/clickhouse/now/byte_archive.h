@@ -13,6 +13,7 @@
 
 namespace lockstep::store::clickhouse {
 
+// Nothing fails: texts are cut to kMostText bytes. `strings` is what ids name, and outlives it.
 class ByteWriter {
  public:
   static constexpr bool kReads = false;
@@ -33,12 +34,14 @@ class ByteWriter {
     else
       unsigned_number(value);
   }
+  // The text itself and not its number, which means nothing outside its pool.
   void text(const model::StringId& id) {
     const std::string_view text = strings_[id].substr(0, kMostText);
     unsigned_number(text.size());
     bytes_ += text;
   }
   bool failed() const { return false; }
+  // All bytes so far; the writer is empty then.
   std::string take() { return std::move(bytes_); }
 
  private:
@@ -47,11 +50,13 @@ class ByteWriter {
   std::string bytes_;
 };
 
+// Texts become new ids in `strings`. Once it has failed, all numbers are 0 and failed() stays true.
 class ByteReader {
  public:
   static constexpr bool kReads = true;
   ByteReader(std::string_view bytes, model::StringPool& strings) : bytes_(bytes), strings_(strings) {}
 
+  // At most ten bytes; bits beyond 64 are lost.
   uint64_t unsigned_number() {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -95,6 +100,7 @@ class ByteReader {
   }
   void fail() { failed_ = true; }
   bool failed() const { return failed_; }
+  // Whether all bytes were what a writer makes, with none left over.
   bool is_done() const { return !failed_ && bytes_.empty(); }
 
  private:

@@ -44,6 +44,7 @@ using model::ProcessPart;
 
 // A follower writes every two seconds, and less often while the store refuses.
 constexpr int64_t kSilentNs = 15'000'000'000;
+// The states of all processes of a job come in one answer.
 constexpr size_t kMostAnswerBytes = size_t{1} << 31;
 
 std::optional<int64_t> parse_signed(const std::string& text) {
@@ -65,6 +66,7 @@ class FollowedSource : public model::TraceSource {
   FollowedSource(std::string name, std::vector<StoredProcess> processes)
       : name_(std::move(name)), processes_(std::move(processes)) {
     for (const StoredProcess& process : processes_) newest_ns_ = std::max(newest_ns_, process.seen_ns);
+    // The one comparison with the clock of this machine, hence the wider margin below.
     const int64_t now = unix_now_ns();
     // All have fallen silent: then nothing is known of now.
     is_old_ = now - newest_ns_ > 4 * kSilentNs;
@@ -86,15 +88,18 @@ class FollowedSource : public model::TraceSource {
     const Error bad{ErrorCode::kInvalidInput,
                     "the state of a process on " + process.host + " is damaged, or of another Lockstep",
                     name_};
+    // The process comes first: it says how many communicators must follow.
     const auto members = unpack_process(process.details, part);
     if (!members) return bad;
     for (uint64_t comm = 0; comm < *members; ++comm) {
       const auto member = process.members.find(comm);
+      // In the order of their numbers, as the process names them by position.
       if (member == process.members.end() || !unpack_member(member->second, part)) return bad;
     }
     model::JobProcess& job_process = part.process;
     job_process.row.heartbeat_ns = process.heartbeat_ns;
     job_process.row.closed = process.closed;
+    // Its liveness stays unknown: it may live on a host that the store does not hear.
     if (is_silent(process)) return {};
     for (const auto life : {model::Liveness::kRunning, model::Liveness::kStopped, model::Liveness::kGone})
       if (process.life == followed_life(life, false)) job_process.liveness = life;
@@ -122,6 +127,7 @@ class FollowedSource : public model::TraceSource {
   std::map<std::string, int64_t> ages_;  // of what is too old to be of now, by host
 };
 
+// For an error text: who mistyped a run's name wants to see what there is. The newest eight are enough.
 Result<std::string> runs_there(Client& client, const std::string& table) {
   LOCKSTEP_ASSIGN(const Rows rows, client.select("SELECT name, max(seen_ns) AS newest FROM " + table +
                                                      " GROUP BY name ORDER BY newest DESC LIMIT 8",
@@ -147,6 +153,7 @@ Result<std::vector<StoredProcess>> read_processes(Client& client, const std::str
   for (const auto& row : processes) {
     const auto heartbeat = parse_signed(row[4]), seen = parse_signed(row[5]), rank = parse_signed(row[7]),
                pid = parse_signed(row[8]);
+    // Differences of these times are taken later and must fit 64 bits.
     if (!heartbeat || !seen || !rank || !pid || !is_time(*heartbeat) || !is_time(*seen)) return bad;
     stored[row[0]] = {.host = row[1],
                       .life = row[2],
@@ -161,6 +168,8 @@ Result<std::vector<StoredProcess>> read_processes(Client& client, const std::str
   for (auto& row : comms) {
     const auto at = stored.find(row[0]);
     const auto comm = parse_number(row[1]);
+    // A communicator whose process is not there yet is left for the next look: communicators are written
+    // first.
     if (at != stored.end() && comm) at->second.members[*comm] = std::move(row[2]);
   }
   std::vector<StoredProcess> list;
@@ -186,6 +195,7 @@ Result<std::unique_ptr<model::TraceSource>> open_followed_run(const FleetTarget&
   LOCKSTEP_TRY(check_target(store));
   LOCKSTEP_ASSIGN(Address address, parse_address(store.url));
   if (!store.key.empty()) address.key = store.key;
+  // A reader asks the server to refuse all that writes, whatever the user may do.
   ClientLimits limits{.patience = store.patience, .settings = "readonly=1"};
   limits.http.answer_bytes = kMostAnswerBytes;
   LOCKSTEP_ASSIGN(Client client, Client::open(address, limits));

@@ -23,6 +23,8 @@ constexpr size_t kMostNameBytes = 256;
 
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
+// From what a process is, not from when it was seen: a follower that is started again goes on with the same
+// rows.
 uint64_t number_of(const ProcessPart& part) {
   const model::Process& row = part.process.row;
   Digest digest;
@@ -55,6 +57,7 @@ NewestOp newest_op(const ProcessPart& part, const model::Member& member) {
     if (count == 0) return;
     const uint32_t op = first + count - 1;
     newest.called += uint64_t{ops.index[op]} + 1;
+    // Of the collectives and of each lane the last one: whichever was called last is the newest of all.
     if (newest.op != model::kNoRow && ops.entered_ns(op) <= ops.entered_ns(newest.op)) return;
     newest.op = op;
     newest.peer = peer;
@@ -107,12 +110,14 @@ class Writer : public NowWriter {
     for (uint32_t i = 0; i < part.members.size(); ++i) {
       const std::string newest = pack_member(part, i);
       const uint64_t digest = Digest().add(newest).value();
+      // Most communicators stand still between two looks: what did not change costs the store nothing.
       if (const auto sent = digests_.find({process, i}); sent != digests_.end() && sent->second == digest)
         continue;
       digests[{process, i}] = digest;
       const NewestOp op = newest_op(part, part.members[i]);
       const ProcessPart::Comm& comm = part.comms[i];
       BlockWriter& to = block(blocks, TableId::kNow, day_of(part));
+      // Values go in the order of the table's columns (kNowColumns in tables.cc), whose types are checked.
       to.number(day_of(part)).number(run_).number(process).number(i);
       to.text(comm.comm_id == 0 ? std::string() : hex(comm.comm_id)).text(name_of(part, comm.name));
       to.number(bits(part.members[i].rank)).number(bits(comm.ranks));

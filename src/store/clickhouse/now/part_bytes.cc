@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The newest state of a process in few bytes, since every host sends it every two seconds. Numbers are
+// varints; indexes, times and sequence numbers are distances from those before, which are short. One
+// description of each row serves writing and reading (byte_archive.h). Whatever comes back may be damaged:
+// counts are held against the bytes that are left, numbers against their types, and a part that is not
+// plausible is refused as a whole.
 #include "store/clickhouse/now/part_bytes.h"
 
 #include <algorithm>
@@ -14,6 +19,7 @@ using model::JobOps;
 using model::kNoIndex;
 using model::ProcessPart;
 
+// Stores hold these bytes: a change of any order or meaning below takes a new number.
 constexpr uint64_t kLayout = 1;
 
 template <class Archive>
@@ -78,6 +84,7 @@ void process_bytes(Archive& archive, Part& part) {
       step.wait = static_cast<model::StepWait>(wait);
     }
   });
+  // Losses are a table of columns, which each() cannot go through: they pass through a list of rows.
   std::vector<model::Loss> losses;
   if constexpr (!Archive::kReads) {
     for (size_t i = 0; i < part.losses.size(); ++i) losses.push_back(part.losses.row(i));
@@ -93,6 +100,8 @@ void process_bytes(Archive& archive, Part& part) {
   }
 }
 
+// Numbers that fit their types and still would break what follows: ranks become sizes of lists, times are
+// subtracted.
 bool is_plausible(const ProcessPart& part) {
   const model::Process& row = part.process.row;
   const auto is_rank = [](int64_t rank) { return rank >= -1 && rank < model::kMostRanks; };
@@ -123,6 +132,7 @@ class OpWriter {
   OpWriter(const JobOps& ops, ByteWriter& out) : ops_(ops), out_(out) {}
 
   void write(uint32_t i, const std::vector<uint32_t>& signatures) {
+    // 0 where nothing was forgotten between two operations, the usual case.
     out_.number(ops_.index[i] - next_);
     next_ = ops_.index[i] + 1;
     out_.number(signatures[ops_.signature[i]]);
@@ -133,6 +143,7 @@ class OpWriter {
     out_.number(known);
     for (const auto& [bit, column] : kTimes) {
       if ((known & bit) == 0) continue;
+      // Unsigned, because the difference of two times may overflow, and wraps back when it is read.
       const auto ns = static_cast<uint64_t>((ops_.*column)[i]);
       out_.signed_number(static_cast<int64_t>(ns - time_));
       time_ = ns;
@@ -164,6 +175,7 @@ class OpReader {
   void read(size_t signatures, uint32_t first_signature) {
     const uint64_t distance = in_.unsigned_number(), signature = in_.unsigned_number(),
                    known = in_.unsigned_number();
+    // Indexes must ascend and stay below kNoIndex, which means "none": binary searches rely on both.
     if (distance >= kNoIndex || next_ + distance >= kNoIndex || signature >= signatures) return in_.fail();
     ops_.index.push_back(static_cast<uint32_t>(next_ + distance));
     next_ += distance + 1;
@@ -174,6 +186,7 @@ class OpReader {
       if (!is_time(ns)) in_.fail();
       (ops_.*column).push_back((known & bit) != 0 ? ns : 0);
     }
+    // The remainder keeps the sum from overflowing; a number that was made here is never changed by it.
     if ((known & kSeq) != 0) seq_ += in_.signed_number() % int64_t{kNoIndex};
     if (seq_ < 0 || seq_ >= int64_t{kNoIndex}) return in_.fail();
     ops_.seq.push_back((known & kSeq) != 0 ? static_cast<uint32_t>(seq_) : kNoIndex);
@@ -224,6 +237,7 @@ void signature_row(Archive& archive, Signature& signature) {
 
 void write_signatures(const ProcessPart& part, const model::Member& member, ByteWriter& out,
                       std::vector<uint32_t>& numbers) {
+  // Only signatures that this communicator uses are sent, numbered in the order of their first use.
   numbers.assign(part.signatures.size(), model::kNoRow);
   std::vector<uint32_t> used;
   const auto use = [&](uint32_t first, uint32_t count) {
@@ -285,6 +299,7 @@ bool unpack_member(std::string_view bytes, ProcessPart& part) {
   member.comm = static_cast<uint32_t>(part.comms.size());
   member_row(in, part.comms.emplace_back(), member);
   const auto first_signature = static_cast<uint32_t>(part.signatures.size());
+  // Four texts and five numbers take at least a byte each.
   const size_t signatures = in.count(9);
   for (size_t i = 0; i < signatures; ++i) signature_row(in, part.signatures.emplace_back());
   JobOps& ops = part.process.ops;
@@ -295,6 +310,7 @@ bool unpack_member(std::string_view bytes, ProcessPart& part) {
     for (uint32_t i = 0; i < count && !in.failed(); ++i) bucket.read(signatures, first_signature);
   };
   read(member.first, member.ops);
+  // A peer, a direction and a count.
   member.lanes.resize(in.count(3));
   std::pair<int32_t, bool> before{-1, true};
   for (model::Lane& lane : member.lanes) {

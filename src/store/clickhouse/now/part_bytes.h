@@ -14,6 +14,7 @@ namespace lockstep::store::clickhouse {
 // Times beyond are nobody's, and the distance of two within fits 64 bits.
 constexpr bool is_time(int64_t ns) { return ns >= -(int64_t{1} << 61) && ns <= int64_t{1} << 61; }
 
+// Rank, host, times, open calls and steps, losses. Its communicators are counted, and packed one by one.
 std::string pack_process(const model::ProcessPart& part);
 // Of the communicator that is this member.
 std::string pack_member(const model::ProcessPart& part, uint32_t member);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks the store one of the questions in questions.cc. It only reads and has limits in time and rows, since
+// the server belongs to others. The store may be of any version and filled by anybody. So its tables are
+// looked at first, and numbers are checked to be numbers before they are shown.
 #include <charconv>
 
 #include "store/clickhouse/wire/client.h"
@@ -10,6 +13,7 @@ namespace {
 
 using namespace clickhouse;
 
+// "nan" and "inf" are numbers to from_chars and to the server.
 bool is_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -57,6 +61,7 @@ Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& 
   if (!target.key.empty()) address.key = target.key;
   ClientLimits limits{.patience = target.patience,
                       .settings = "max_execution_time=" + std::to_string(kLongest.count()) + "&readonly=1"};
+  // The server sends nothing while it thinks: the connection must wait longer than the statement may take.
   limits.http.whole = limits.http.stall = kLongest + std::chrono::seconds(10);
   LOCKSTEP_ASSIGN(Client client, Client::open(address, limits));
   LOCKSTEP_TRY(check_tables(client, address.database));
@@ -65,6 +70,7 @@ Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& 
   LOCKSTEP_ASSIGN(answer.rows,
                   client.select(fleet_sql(question, address.database, days), question.columns.size()));
   LOCKSTEP_TRY(check_cells(question, answer.rows));
+  // The SQL asks for one row more than is shown (fleet_sql), which tells whether there are more.
   answer.is_cut = answer.rows.size() > kMostFleetRows;
   if (answer.is_cut) answer.rows.resize(kMostFleetRows);
   if (!question.reads_rollups) return answer;
@@ -72,6 +78,7 @@ Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& 
                                                     ".runs FINAL WHERE schema = 0 AND day >= today() - " +
                                                     std::to_string(days),
                                                 1));
+  // Runs of the first schema have no rollups: without this count they would seem to be healthy.
   answer.without_rollups = old.size() == 1 ? parse_number(old[0][0]).value_or(0) : 0;
   return answer;
 }

@@ -157,6 +157,7 @@ FROM (
   )) ARRAY JOIN answers AS r
 ) WHERE chance < 0.01 AND (low > 0.01 OR high < -0.01) ORDER BY chance, gpu_model, func, size_bits, older, newer)sql";
 
+// A run is one observation, however many operations it had: a long run must not outvote short ones.
 constexpr std::string_view kBusbwSql =
     R"sql(SELECT gpu_model, func, size_bits, ranks, nodes, nccl_version, count() AS runs,
   quantileExact(0.5)(rate) AS middle, quantileExact(0.1)(rate) AS low, quantileExact(0.9)(rate) AS high
@@ -167,6 +168,8 @@ FROM (
 ) GROUP BY gpu_model, func, size_bits, ranks, nodes, nccl_version ORDER BY gpu_model, func, size_bits, ranks,
   nodes, nccl_version)sql";
 
+// Waiting comes from rollups, hours from processes. Runs without rollups are in neither, so the share stays
+// right.
 constexpr std::string_view kLostSql =
     R"sql(SELECT toString(day) AS date, count() AS runs, sum(had) / 3.6e12 AS gpu_hours,
   sum(waited) / 3.6e12 AS waited_hours, waited_hours / gpu_hours AS waited_share,
@@ -181,12 +184,14 @@ FROM (
   ) USING run
 ) GROUP BY day ORDER BY day)sql";
 
+// GPU-hours are processes times the run's length, as a process has one GPU nearly always.
 constexpr std::string_view kVerdictsSql =
     R"sql(SELECT verdict, any(verdict_class) AS class, count() AS runs,
   runs / (SELECT count() FROM @DB.runs FINAL WHERE day >= today() - @DAYS) AS share,
   sum(processes * greatest(ended_ns - started_ns, 0)) / 3.6e12 AS gpu_hours, max(started_ns) AS last_ns
 FROM @DB.runs FINAL WHERE day >= today() - @DAYS GROUP BY verdict ORDER BY runs DESC, verdict)sql";
 
+// Once in many runs is chance: a host has to be named in two.
 constexpr std::string_view kFindingsSql = R"sql(SELECT id, host, named AS runs, of_runs, first_ns, last_ns
 FROM (
   SELECT id, host, uniqExact(run) AS named, min(started) AS first_ns, max(started) AS last_ns
@@ -202,6 +207,7 @@ FROM (
     count() AS of_runs FROM @DB.runs FINAL ARRAY JOIN hosts AS host WHERE day >= today() - @DAYS GROUP BY host
 ) USING host ORDER BY named DESC, id, host)sql";
 
+// In the order of the SELECTs: cells have no names in the answer, only places.
 constexpr FleetColumn kHostColumns[] = {{"host", kText},
                                         {"what", kText},
                                         {"runs", kCount},

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A small grammar instead of a URL library: what is accepted fits into one line (no_url). A user's key may
+// stand in the URL, so no error repeats any of it. Only scheme and host are ever shown (Address::base).
+// Control characters are refused everywhere, also where they were percent-encoded, since user and key become
+// lines of the HTTP head.
 #include "store/clickhouse/wire/address.h"
 
 #include <algorithm>
@@ -61,6 +65,7 @@ Result<Address> parse_address(std::string_view url) {
   std::string_view database = rest.substr(std::min(slash + 1, rest.size()));
   while (database.ends_with('/')) database.remove_suffix(1);
   Address address;
+  // The last @: a key may hold one that was not encoded.
   if (const size_t at = host.rfind('@'); at != host.npos) {
     const std::string_view login = host.substr(0, at);
     host.remove_prefix(at + 1);

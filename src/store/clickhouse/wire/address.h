@@ -21,6 +21,7 @@ Result<Address> parse_address(std::string_view url);
 bool has_control(std::string_view text);
 
 // For the query part of a URL.
+// All but letters, digits and -_.~ become %XX.
 std::string percent_encoded(std::string_view text);
 
 }  // namespace lockstep::store::clickhouse

@@ -38,6 +38,7 @@ constexpr int kPassing[] = {
     394,  // the query was cancelled
     999,  // Keeper
 };
+// Read-only user, unknown user or wrong key in the words of several versions, no access to the database.
 constexpr int kForbidden[] = {164, 192, 193, 194, 291, 497, 516};
 
 template <size_t N>
@@ -61,6 +62,8 @@ Error stated(ErrorCode code, const HttpAnswer& answer) {
 bool is_passing_failure(int failure, bool was_reached) {
   switch (failure) {
     case curl::kUnknownProxy:
+    // Before the first answer a name that is not found is most likely mistyped; after it, DNS fails for a
+    // moment.
     case curl::kUnknownHost:
       return was_reached;
     case curl::kCannotConnect:
@@ -78,9 +81,11 @@ bool is_passing_failure(int failure, bool was_reached) {
 Judgement judge_error(const HttpAnswer& answer, std::optional<int> code) {
   if (code && is_one_of(*code, kForbidden)) return {Meaning::kNo, stated(ErrorCode::kPermission, answer)};
   if (code && is_one_of(*code, kPassing)) return {Meaning::kUnknown, stated(ErrorCode::kIo, answer)};
+  // Any other error of the server is about the statement, which stays the same.
   if (code) return {Meaning::kNo, stated(ErrorCode::kUnsupported, answer)};
   if (answer.status == 401 || answer.status == 403)
     return {Meaning::kNo, stated(ErrorCode::kPermission, answer)};
+  // Without a code it was most likely a proxy that answered: its timeouts and overloads pass.
   const bool passes = answer.status >= 500 || answer.status == 408 || answer.status == 429;
   return {passes ? Meaning::kUnknown : Meaning::kNo,
           stated(passes ? ErrorCode::kIo : ErrorCode::kUnsupported, answer)};
@@ -106,6 +111,7 @@ std::string unescaped(std::string_view text) {
 std::optional<int> error_code(std::string_view body) {
   constexpr std::string_view kBegin = "Code: ";
   const size_t at = body.find(kBegin);
+  // At the begin of a line only: a text of a row may hold these words too.
   if (at == body.npos || (at > 0 && body[at - 1] != '\n')) return std::nullopt;
   const char* const first = body.data() + at + kBegin.size();
   int code = 0;
@@ -136,6 +142,7 @@ std::optional<Rows> parse_rows(std::string_view body, size_t columns) {
   Rows rows;
   while (!body.empty()) {
     const size_t end = body.find('\n');
+    // Each row ends its line. One that does not was cut, and its last cell may be half of a number.
     if (end == body.npos) return std::nullopt;
     std::string_view line = body.substr(0, end);
     body.remove_prefix(end + 1);
@@ -166,6 +173,7 @@ std::optional<Version> parse_version(std::string_view text) {
   const auto major = parse_number(text.substr(0, dot));
   std::string_view rest = text.substr(dot + 1);
   const auto minor = parse_number(rest.substr(0, rest.find_first_not_of("0123456789")));
+  // Keeps the casts below exact.
   constexpr uint64_t kMost = 9999;
   if (!major || !minor || *major > kMost || *minor > kMost) return std::nullopt;
   return Version{static_cast<unsigned>(*major), static_cast<unsigned>(*minor)};

@@ -33,8 +33,10 @@ std::optional<int> error_code(std::string_view body);
 // shape.
 using Rows = std::vector<std::vector<std::string>>;
 std::optional<Rows> parse_rows(std::string_view body, size_t columns);
+// Decimal digits and nothing else; nothing where the number does not fit 64 bits.
 std::optional<uint64_t> parse_number(std::string_view text);
 
+// Of a server: year and number of the release. Patch levels do not matter here.
 struct Version {
   unsigned major = 0, minor = 0;
   auto operator<=>(const Version&) const = default;

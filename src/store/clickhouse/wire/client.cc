@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Repeats each statement until the server has confirmed it or patience has run out. After a lost answer
+// nobody knows whether an insert was carried out, so it is sent again: tables keep one row of a key, and a
+// second one does no harm. Pauses double up to a bound, so that many pushers do not keep an overloaded server
+// down.
 #include "store/clickhouse/wire/client.h"
 
 #include <algorithm>
@@ -31,6 +35,7 @@ Error Client::with_place(Error error) const {
 
 Result<Rows> Client::select(const std::string& sql, size_t columns) {
   LOCKSTEP_ASSIGN(const std::string body, ask("", sql + " FORMAT TabSeparated", columns));
+  // ask() has parsed it already to see that it can: parsing twice is cheap beside the way over the network.
   return *parse_rows(body, columns);
 }
 
@@ -52,12 +57,14 @@ Result<std::string> Client::ask(const std::string& query, std::string_view body,
   for (;;) {
     const bool has_both = !query.empty() && !limits_.settings.empty();
     HttpAnswer answer = http_.post(query + (has_both ? "&" : "") + limits_.settings, body);
+    // A user who may only read may set nothing, not even `readonly`: the statement goes without settings.
     if (error_code(answer.body) == kMayNotSet && !limits_.settings.empty()) {
       limits_.settings.clear();
       continue;
     }
     Judgement judgement = judge(answer, columns == 0, was_reached_);
     if (judgement.meaning == Meaning::kDone && columns > 0 && !parse_rows(answer.body, columns))
+      // A server that has answered with tables before is one: then the answer was cut on its way.
       judgement = {was_reached_ ? Meaning::kUnknown : Meaning::kNo,
                    {was_reached_ ? ErrorCode::kIo : ErrorCode::kUnsupported,
                     "answers with no table; is this the HTTP port of a ClickHouse server?",
@@ -67,6 +74,7 @@ Result<std::string> Client::ask(const std::string& query, std::string_view body,
       return std::move(answer.body);
     }
     if (judgement.meaning == Meaning::kNo) return with_place(judgement.error);
+    // Patience begins with the first failure: a statement that takes long is no failure.
     if (!end) end = Clock::now() + limits_.patience;
     if (Clock::now() + pause > *end) {
       judgement.error.text +=

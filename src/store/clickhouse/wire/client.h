@@ -28,10 +28,12 @@ class Client {
   // Asks for the server's version, and is an error if it gives none.
   static Result<Client> open(const Address& address, const ClientLimits& limits);
 
+  // As it was when the connection was made.
   const Version& version() const { return version_; }
   // Rows with so many columns of a SELECT, which asks for no format itself.
   Result<Rows> select(const std::string& sql, size_t columns);
   // A statement that gives no rows.
+  // May be carried out more than once: it must be such that this does no harm.
   Result<void> execute(const std::string& sql);
   // `sql`: INSERT INTO ... FORMAT ...
   Result<void> insert(const std::string& sql, std::string_view body);
@@ -44,9 +46,11 @@ class Client {
   Error with_place(Error error) const;
 
   HttpClient http_;
+  // Named in errors; holds neither user nor key.
   std::string base_;
   ClientLimits limits_;
   Version version_;
+  // A statement has been confirmed, so this is a ClickHouse server and its name is right.
   bool was_reached_ = false;
 };
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loaded at run time, so that the program starts where libcurl is not installed and only a push misses it.
+// The handle is never closed: the library may have threads and TLS state of its own, which outlive any object
+// here.
 #include "store/clickhouse/wire/curl_library.h"
 
 #include <dlfcn.h>
@@ -37,6 +40,7 @@ Result<Library> load(std::span<const char* const> names) {
                           find(opened, "curl_easy_strerror", library.easy_strerror) &&
                           find(opened, "curl_slist_append", library.slist_append) &&
                           find(opened, "curl_slist_free_all", library.slist_free_all);
+    // Counted by libcurl itself, so calling it for every load does no harm.
     if (is_whole && global_init(kGlobalAll) == kOk) return library;
   }
   return missing;

@@ -13,6 +13,8 @@ namespace lockstep::store::clickhouse::curl {
 using Handle = void;
 struct List;  // of headers
 
+// Numbers of CURLoption: the thousands say the type of the value (0 long, 10000 pointer, 20000 function,
+// 30000 64 bits).
 enum Option : int {
   kWriteData = 10001,
   kUrl = 10002,
@@ -51,6 +53,7 @@ enum Failure : int {
 struct Library {
   Handle* (*easy_init)() = nullptr;
   void (*easy_cleanup)(Handle*) = nullptr;
+  // Variadic as in libcurl's header: values must have exactly the type that the option takes.
   int (*easy_setopt)(Handle*, int option, ...) = nullptr;
   int (*easy_perform)(Handle*) = nullptr;
   int (*easy_getinfo)(Handle*, int info, ...) = nullptr;

@@ -10,6 +10,7 @@
 
 namespace lockstep::store::clickhouse {
 
+// Texts count with their lengths, so that "ab", "c" and "a", "bc" differ.
 class Digest {
  public:
   Digest& add(std::string_view bytes) {
@@ -25,6 +26,7 @@ class Digest {
     state_ = std::rotl((state_ ^ word) * 0x9e3779b97f4a7c15, 29) * 0xff51afd7ed558ccd;
     return *this;
   }
+  // Of what was added so far; more may follow.
   uint64_t value() const { return state_ ^ state_ >> 32; }
 
  private:

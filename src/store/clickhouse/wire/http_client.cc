@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One POST and its whole answer. The handle is kept, as libcurl keeps its connection and TLS session with it:
+// a push sends many statements. Options are set for each request, since the pointers among them are to this
+// request's memory. The answer is bounded, as the other side may be anything.
 #include "store/clickhouse/wire/http_client.h"
 
 namespace lockstep::store::clickhouse {
@@ -36,6 +39,7 @@ Result<HttpClient> HttpClient::open(const Address& address, const HttpLimits& li
   add("Content-Type: application/octet-stream");
   if (!address.user.empty()) add("X-ClickHouse-User: " + address.user);
   if (!address.key.empty()) add("X-ClickHouse-Key: " + address.key);
+  // User and key go in the head: URLs end up in the logs of servers and proxies.
   client.headers_ = {headers, {library.slist_free_all}};
   return client;
 }
@@ -50,12 +54,15 @@ HttpAnswer HttpClient::post(const std::string& query, std::string_view body) {
   set(curl::kUrl, url.c_str());
   set(curl::kHttpHeader, headers_.get());
   set(curl::kPostFields, body.data());
+  // A block holds NULs: without its size libcurl would take it for a C string.
   set(curl::kPostFieldSizeLarge, static_cast<int64_t>(body.size()));
   set(curl::kWriteFunction, &receive);
   set(curl::kWriteData, &receiver);
   set(curl::kErrorBuffer, static_cast<char*>(error));
   set(curl::kUserAgent, "lockstep");
+  // libcurl must not use signals for its timeouts in a program with threads.
   set(curl::kNoSignal, 1L);
+  // A URL must never make it read a file or speak another protocol.
   set(curl::kProtocols, curl::kHttpAndHttps);
   set(curl::kConnectTimeoutMs, static_cast<long>(limits_.connect.count()));
   set(curl::kTimeoutMs, static_cast<long>(limits_.whole.count()));
@@ -65,6 +72,7 @@ HttpAnswer HttpClient::post(const std::string& query, std::string_view body) {
   library_.easy_getinfo(handle, curl::kResponseCode, &answer.status);
   if (answer.failure != curl::kOk)
     answer.error = error[0] != '\0' ? error : library_.easy_strerror(answer.failure);
+  // The buffer ends with this call, and the handle does not.
   library_.easy_setopt(handle, curl::kErrorBuffer, static_cast<char*>(nullptr));
   return answer;
 }

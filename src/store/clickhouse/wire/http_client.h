@@ -32,6 +32,7 @@ struct HttpAnswer {
 // One thread.
 class HttpClient {
  public:
+  // Loads libcurl and connects to nobody yet. kUnsupported: there is no libcurl.
   static Result<HttpClient> open(const Address& address, const HttpLimits& limits);
   // `query`: what stands behind the '?' of the URL, encoded.
   HttpAnswer post(const std::string& query, std::string_view body);

@@ -48,10 +48,12 @@ class LoopbackServer {
                 "\r\nConnection: close\r\n\r\n" + body,
             {}};
   }
+  // Called on the server's thread.
   using Handler = std::function<Reply(const Request&)>;
   // Bytes of a body that are read before it hangs up; all unless a test says less.
   using Appetite = std::function<size_t(const std::string& head)>;
 
+  // Listens when the constructor is done, on a port that the system chooses.
   explicit LoopbackServer(Handler handler, Appetite appetite = {})
       : handler_(std::move(handler)), appetite_(std::move(appetite)) {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -67,6 +69,7 @@ class LoopbackServer {
   }
   LoopbackServer(const LoopbackServer&) = delete;
   LoopbackServer& operator=(const LoopbackServer&) = delete;
+  // Ends the wait for a connection. A request that is being answered is answered to its end.
   ~LoopbackServer() {
     shutdown(listener_, SHUT_RDWR);
     thread_.join();
@@ -118,6 +121,7 @@ class LoopbackServer {
       taken = send_all(connection, next);
     }
   }
+  // False: the other side has hung up, which a client may do at any moment.
   static bool send_all(int connection, const std::string& bytes) {
     for (size_t sent = 0; sent < bytes.size();) {
       const ssize_t got = send(connection, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs rows into columns as they come: the format is by column, and so is the memory. A row costs no
+// allocation of its own, and a block is put together by appending whole columns. Sums and sizes are kept on
+// the way, since a batch is closed by its bytes and the store is checked by the sums.
 #include "store/clickhouse/wire/native_block.h"
 
 #include <bit>
@@ -49,6 +52,8 @@ size_t number_bytes(ColumnType type) {
 
 // As toUInt64() has it.
 uint64_t as_summed(uint64_t value, ColumnType type) {
+  // Narrow numbers first, as the store has only their low bytes; signed ones are extended as the server does
+  // it.
   if (type == ColumnType::kUInt8) return static_cast<uint8_t>(value);
   if (type == ColumnType::kUInt32 || type == ColumnType::kDateTime) return static_cast<uint32_t>(value);
   if (type == ColumnType::kInt32) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
@@ -76,6 +81,7 @@ void BlockWriter::done(size_t before, uint64_t sum) {
   const Values& values = values_[column_];
   bytes_ += values.packed.size() - before;
   sums_[column_] += sum;
+  // A row ends by itself with its last value: nobody can forget to end it.
   if (++column_ < columns_.size()) return;
   column_ = 0;
   ++rows_;
@@ -111,6 +117,7 @@ BlockWriter& BlockWriter::text(std::string_view value) {
 BlockWriter& BlockWriter::numbers(std::span<const int32_t> values) {
   Values& column = next(ColumnType::kInt32s);
   const size_t before = column.packed.size();
+  // Offsets are cumulative: the end of each row's elements, in 64 bits.
   column.elements += values.size();
   add_low_bytes(column.elements, sizeof column.elements, column.offsets);
   column.packed.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -128,6 +135,8 @@ BlockWriter& BlockWriter::texts(std::span<const std::string> values) {
   return *this;
 }
 
+// Without `version`, which differs from push to push; names and types, so that a schema of another shape is
+// another digest.
 uint64_t BlockWriter::digest() const {
   Digest digest;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -142,6 +151,7 @@ uint64_t BlockWriter::digest() const {
 std::string BlockWriter::encode(uint64_t version) const {
   LOCKSTEP_CHECK(column_ == 0);
   std::string block;
+  // Once: a block may have 32 MiB. Room for the versions, for one column of offsets, and for names and types.
   block.reserve(bytes_ + rows_ * (sizeof(uint64_t) * 2) + columns_.size() * 64);
   add_varint(columns_.size() + 1, block);
   add_varint(rows_, block);

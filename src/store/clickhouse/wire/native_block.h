@@ -24,6 +24,7 @@ enum class ColumnType : uint8_t {
   kInt32s,   // Array(Int32)
   kStrings,  // Array(String)
 };
+// As the server spells it, in CREATE TABLE and in blocks.
 std::string_view type_text(ColumnType type);
 
 struct Column {
@@ -45,12 +46,15 @@ class BlockWriter {
   // Integers and days: as many low bytes as the column has.
   BlockWriter& number(uint64_t value);
   BlockWriter& real(double value);
+  // Any length; the server's strings are bytes.
   BlockWriter& text(std::string_view value);
   BlockWriter& numbers(std::span<const int32_t> values);
   BlockWriter& texts(std::span<const std::string> values);
 
   size_t rows() const { return rows_; }
+  // Of the values, without names, types, offsets and versions.
   size_t bytes() const { return bytes_; }
+  // By column, over all rows so far.
   const Sums& sums() const { return sums_; }
   // Of names, types and values. Against chance, not against forgery; stored in tables, so it never changes.
   uint64_t digest() const;

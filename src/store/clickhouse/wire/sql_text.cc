@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One rule for texts and names: the quote and the backslash get a backslash, control characters become \x and
+// two digits. All else stays as it is, also bytes that are not UTF-8, which ClickHouse takes. The oldest
+// servers know no parameters, so every text from outside comes through here.
 #include "store/clickhouse/wire/sql_text.h"
 
 namespace lockstep::store::clickhouse {
