@@ -101,8 +101,10 @@ class BlameAssigner {
   // The same as CarriedLateness::starts_over, by the collective that each member called before, on whichever
   // communicator.
   bool fresh_by_calls(uint32_t index) {
-    const auto [at, added] = fresh_.try_emplace(carried_.place(index), false);
-    if (added) at->second = learn_fresh(carried_.place(index));
+    const std::optional<size_t> place = carried_.place(index);
+    if (!place) return false;
+    const auto [at, added] = fresh_.try_emplace(*place, false);
+    if (added) at->second = learn_fresh(*place);
     return at->second;
   }
 
@@ -115,10 +117,11 @@ class BlameAssigner {
       const Member& member = job_.members[past.member];
       const OpFinder finder(job_, member);
       float before = PeerComparison::kUnbounded, then = 0;
-      for (uint64_t index = carried_.next_at(place, job_.oldest_index(member)),
-                    next = job_.next_index(member);
-           index < next && changes.size() < kEnoughChanges && looks < kMostLooks;
-           index += carried_.period()) {
+      const uint64_t oldest = job_.oldest_index(member), next = job_.next_index(member);
+      for (uint64_t round : carried_.rounds()) {
+        const uint64_t index = round + place;
+        if (index < oldest) continue;
+        if (index >= next || changes.size() >= kEnoughChanges || looks >= kMostLooks) break;
         const auto op = finder.at(static_cast<uint32_t>(index));
         if (!op) continue;
         const uint32_t at = *op - member.first;

@@ -16,6 +16,7 @@
 // longer show how long that takes.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -62,20 +63,28 @@ class CarriedLateness {
   // `times`: by process.
   CarriedLateness(const model::Job& job, const std::vector<ExclusiveTimes>& times,
                   const std::vector<MemberPast>& past);
-  // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1.
-  float share(uint32_t index) const { return share_[place(index)]; }
+  // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1. All of it where nothing
+  // repeats.
+  float share(uint32_t index) const {
+    const auto at = place(index);
+    return at ? share_[*at] : 1;
+  }
   // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
   bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
   // Whether work goes on beside the operation at `index` - 1.
-  BesideChanges::Answer beside(uint32_t index) const { return beside_[place(index)].answer(); }
-  float interval(uint32_t index) const { return interval_[place(index)]; }  // infinite: nobody shows it
-  size_t period() const { return period_; }                                 // operations
-  // In the period.
-  size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
-  // The first index at that place, from another on.
-  uint64_t next_at(size_t place, uint32_t from) const {
-    return from + (place + period_ - this->place(from)) % period_;
+  BesideChanges::Answer beside(uint32_t index) const {
+    const auto at = place(index);
+    return at ? beside_[*at].answer() : BesideChanges::Answer::kUnknown;
   }
+  // Infinite: nobody shows it.
+  float interval(uint32_t index) const {
+    const auto at = place(index);
+    return at ? interval_[*at] : std::numeric_limits<float>::infinity();
+  }
+  // Of rounds, each the same operations again: the index of the first, ascending.
+  const std::vector<uint64_t>& rounds() const { return rounds_; }
+  // In its round; none: it is in no round, as of an evaluation now and then.
+  std::optional<size_t> place(uint64_t index) const;
 
   static constexpr float kLeastShare = 0.25f;
 
@@ -94,8 +103,9 @@ class CarriedLateness {
   static void add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample);
   float share_of(const Sample& sample) const;
 
-  size_t first_ = 0, period_ = 1;
-  // By place in the period.
+  std::vector<uint64_t> rounds_;
+  size_t length_ = 0;  // operations of a round
+  // By place in a round.
   std::vector<float> share_, interval_;
   std::vector<BesideChanges> beside_;
 };

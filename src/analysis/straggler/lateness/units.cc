@@ -88,6 +88,11 @@ Units whole(const Period& exact) {
   return units;
 }
 
+bool covers_nearly_all(const Period& exact, const std::vector<uint32_t>& sequence) {
+  const auto covered = static_cast<double>(exact.length * exact.repeats);
+  return exact.length != 0 && covered >= kCovered * static_cast<double>(sequence.size());
+}
+
 // Whether the units take about the same time wherever in the period they stand.
 bool are_alike(const Units& units, const Period& exact, const std::function<int64_t(size_t)>& time_ns) {
   std::map<size_t, std::vector<int64_t>> by_place;
@@ -109,14 +114,30 @@ bool are_alike(const Units& units, const Period& exact, const std::function<int6
 
 Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
                  const std::function<int64_t(size_t)>& time_ns) {
-  const auto covered = static_cast<double>(exact.length * exact.repeats);
-  const bool is_all = exact.length != 0 && covered >= kCovered * static_cast<double>(sequence.size());
+  const bool is_all = covers_nearly_all(exact, sequence);
   for (size_t length : usual_gaps(sequence)) {
     if (is_all && length >= exact.length) break;
     Units units = walk(sequence, length);
     if (units.length != 0 && (exact.length <= length || are_alike(units, exact, time_ns))) return units;
   }
-  return exact.length == 0 || (exact.length == 1 && !is_all) ? Units{} : whole(exact);
+  return is_all || exact.length > 1 ? whole(exact) : Units{};
+}
+
+Units find_rounds(const std::vector<uint32_t>& sequence) {
+  const Period exact = find_period(sequence);
+  Units rounds;
+  if (!covers_nearly_all(exact, sequence)) {
+    for (size_t length : usual_gaps(sequence)) {
+      rounds = walk(sequence, length);
+      if (rounds.length != 0) break;
+    }
+  }
+  if (rounds.length == 0 && (exact.length > 1 || covers_nearly_all(exact, sequence))) rounds = whole(exact);
+  if (rounds.length == 0) return rounds;
+  const size_t end = rounds.begins.back() + rounds.length;
+  if (end < sequence.size() && is_copy(sequence, rounds.begins.front(), end, sequence.size() - end))
+    rounds.begins.push_back(end);
+  return rounds;
 }
 
 }  // namespace lockstep::analysis::straggler

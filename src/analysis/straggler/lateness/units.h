@@ -23,4 +23,8 @@ struct Units {
 Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
                  const std::function<int64_t(size_t place)>& time_ns);
 
+// The same where only the order counts: the exact period if it makes up nearly all of `sequence`, else the
+// shortest unit whose copies do, else the exact period wherever it is. The last may have only begun.
+Units find_rounds(const std::vector<uint32_t>& sequence);
+
 }  // namespace lockstep::analysis::straggler

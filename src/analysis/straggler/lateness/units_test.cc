@@ -84,6 +84,33 @@ TEST(Units, AreNotOneOperationOverAndOverWhereThereAreOthers) {
   EXPECT_EQ(units_of(std::vector<uint32_t>(100, 1)).length, 1u) << "nothing else is there";
 }
 
+TEST(Rounds, AreTheExactPeriodWhereItIsNearlyAll) {
+  std::vector<uint32_t> layers;
+  for (int step = 0; step < 10; ++step) {
+    for (int layer = 0; layer < 12; ++layer) layers.insert(layers.end(), {4, 5});
+    layers.push_back(6);
+  }
+  EXPECT_EQ(find_rounds(layers).length, 25u);
+  layers.insert(layers.end(), {4, 5, 4});
+  EXPECT_EQ(find_rounds(layers).begins.back(), 250u) << "the last has begun";
+  layers.push_back(7);
+  EXPECT_EQ(find_rounds(layers).begins.back(), 225u) << "something else has";
+  EXPECT_EQ(find_rounds({1, 2, 3, 4, 5, 6, 7, 8}).length, 0u);
+}
+
+TEST(Rounds, SkipEvaluations) {
+  std::vector<uint32_t> sequence;
+  for (int step = 0; step < 20; ++step) {
+    sequence.push_back(3);
+    if (step % 10 < 7) sequence.insert(sequence.end(), 118, 1);
+    sequence.push_back(2);
+  }
+  const Units rounds = find_rounds(sequence);
+  EXPECT_EQ(rounds.length, 120u);
+  ASSERT_EQ(rounds.begins.size(), 14u);
+  EXPECT_EQ(rounds.begins[7], 7u * 120 + 3 * 2);
+}
+
 // Nearly all: nine of ten operations.
 TEST(Units, CoverNearlyAllOperations) {
   const auto with_others = [](size_t others) {
