@@ -49,6 +49,7 @@ struct LinkFigures {  // see analysis/network/links.h
   double rate = 0;                                // bytes/s; 0 unknown
   double sending_p50_ns = 0, sending_p99_ns = 0;  // of one transfer; 0 unknown
 };
+// Steps as straggler/lateness/steps.h finds them, of one process that has real ones.
 struct StepFigures {
   std::string source;       // "marks", "period" or "" where nothing tells
   uint32_t period_ops = 0;  // operations of one rank in a step
@@ -66,6 +67,7 @@ struct OverlapFigures {  // of a rank; see analysis/overlap/overlap.h
   bool whole = false;
   double length_ns = 0, computing_ns = 0, hidden_ns = 0, exposed_ns = 0, copying_ns = 0, idle_ns = 0;
 };
+// Everything that needs all ranks; empty lists where the job has nothing of it.
 struct AcrossFigures {
   std::vector<RateFigures> rates;  // the most time moving first
   std::vector<FitFigures> fits;

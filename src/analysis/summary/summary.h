@@ -24,6 +24,7 @@ struct Durations {
 // Sorts them.
 Durations summarize(std::span<int64_t> values);
 
+// Operations of one function, type, communicator and size class, over all ranks.
 struct OpFigures {
   std::string func, datatype, comm;  // comm: its name, or its id
   uint64_t comm_id = 0;
@@ -33,6 +34,7 @@ struct OpFigures {
   Durations gpu, enqueue;               // enqueue: from the call to the end of NCCL's enqueueing, on the host
   double algbw = 0, busbw = 0;          // GB/s; 0 unknown
 };
+// One process. Times are of its own host's clock.
 struct RankFigures {
   std::string host;
   int64_t rank = -1, pid = 0, device = -1;  // device: as the host counts it
@@ -53,9 +55,12 @@ struct SummaryFigures {
   std::vector<RingFigures> ring;
 };
 
+// Not safe for several threads. Memory grows by 8 bytes for each duration that is known.
 class Summary {
  public:
+  // `trace` holds one process. Nothing of it is kept but numbers and texts.
   void add(const model::Trace& trace);
+  // Sorts the durations in place.
   SummaryFigures figures();
 
  private:
@@ -70,6 +75,7 @@ class Summary {
     int64_t ranks = -1;
     Column<int64_t> gpu, enqueue;
   };
+  // Histograms of all communicators and processes are added up.
   struct RingKey {
     std::string func, datatype;
     uint8_t bucket;
