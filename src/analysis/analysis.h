@@ -22,6 +22,7 @@ struct Analysis {
 };
 
 // All analyses, in the order of analyses.def.
+// Static storage.
 std::span<const Analysis* const> all();
 
 // The answer of all analyses together.

@@ -28,6 +28,7 @@ struct SeenFile {
   std::string path;
   const readers::native::LiveTail* tail = nullptr;
 };
+// An operation as one process sees it.
 struct SeenOp {
   std::string func, comm;          // comm: its name; empty unknown
   std::optional<uint64_t> number;  // NCCL's, per communicator and function

@@ -50,6 +50,7 @@ struct RankRow {
 model::Who who_is(const RankRow& row);
 
 // The verdict speaks of the worst state that a rank is in, and of no other.
+// All processes of a run at one look.
 struct RankRows {
   std::vector<RankRow> rows;  // by rank
   std::string verdict;        // one sentence

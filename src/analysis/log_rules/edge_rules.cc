@@ -374,6 +374,7 @@ std::optional<Hit> calls_differ(const View& view) {
     const Parts members = callers(parts);
     const auto at = members.empty() ? std::nullopt : first_difference(members);
     if (!at || lacks_lines(view, members, *at)) continue;
+    // Members whose log ends before that call have no say.
     std::map<uint32_t, Parts> by_shape;
     for (const CommPart* part : members) {
       if (*at < part->calls.size()) by_shape[part->calls[*at].shape].push_back(part);

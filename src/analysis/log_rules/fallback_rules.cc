@@ -24,6 +24,7 @@ std::map<uint32_t, const Connection*> connections(const View& view, Transport tr
   return found;
 }
 
+// NCCL takes 0 for a switch that is off.
 bool is_set(const Fact* setting) { return setting != nullptr && setting->value(1) != "0"; }
 
 // P2P_LEVEL as a name, or as the number that older releases took.

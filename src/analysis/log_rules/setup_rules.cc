@@ -134,6 +134,7 @@ std::optional<Hit> two_libraries(const View& view) {
     std::map<std::string, const Fact*> stated;
     for (const LineKind kind : {LineKind::kVersion, LineKind::kRcclVersion}) {
       for (const Fact* fact : view.facts(kind, process)) stated.try_emplace(fact->value(0), fact);
+      // Two releases of one kind are two libraries.
       if (stated.size() > 1) break;
       stated.clear();  // RCCL tells of the NCCL that it was made from as well
     }

@@ -311,6 +311,7 @@ std::optional<Hit> ll128_off(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
     const auto ll128 = cost(view, process, "Ring", "LL128"), simple = cost(view, process, "Ring", "Simple");
+    // If Simple has no bandwidth either, the algorithm is off, and not the protocol.
     if (!ll128 || !simple || *ll128 > 0 || *simple <= 0) continue;
     const Fact* protocols = view.setting(process, "PROTO");
     const Fact* mixed = view.first(LineKind::kMixedCpus, process);
@@ -363,6 +364,7 @@ std::optional<Hit> p2p_level_too_low(const View& view) {
     if (row.comm == kNobody) continue;
     const CommPart& part = view.model().comms[row.comm];
     const TopologyDevice* from = devices.gpu_of(part);
+    // The line names ranks. Their GPUs stand in each member's own line about the communicator.
     const auto other = part_of.find({part.group, row.to});
     if (from == nullptr || other == part_of.end()) continue;
     const TopologyDevice* to = devices.gpu_of(*other->second);

@@ -199,6 +199,7 @@ void TorchJob::add_report(const TorchLine& line, TorchGroup& group) {
   const int64_t had = line.remark == TorchRemark::kNeverJoined ? 0
                       : line.remark == TorchRemark::kNotJoined ? line.seq - 1
                                                                : line.seq;
+  // A line without a number says nothing of a place.
   if (had < 0) return;
   for (const int32_t in_group : line.ranks) {
     const auto at = group.rank_at.find(in_group);
@@ -372,6 +373,8 @@ void TorchJob::find_stalls() {
     }
     if (stall.seq < 0) continue;
     waiting_.insert(stall.waiting.begin(), stall.waiting.end());
+    // A desync report counts collectives alone, so it holds where sends are mixed into the groups' own
+    // counts.
     const bool is_known = (!group.mixes_counts || stall.is_reported) && !group.is_clashing &&
                           !group.is_of_attempts && !name.empty();
     if (is_known && differing_calls(stall) != nullptr) {

@@ -32,6 +32,7 @@ struct FitFigures {  // time = alpha + S / beta, with 95 % confidence
   double alpha_ns = 0, alpha_error_ns = 0, beta = 0, beta_low = 0,
          beta_high = 0;  // beta: GB/s; high 0: unbounded
 };
+// Sums over operations; quantiles are those of a histogram.
 struct WaitFigures {  // of a communicator, or of a rank
   std::string comm, host;
   uint64_t comm_id = 0;
@@ -40,6 +41,7 @@ struct WaitFigures {  // of a communicator, or of a rank
   double waiting_ns = 0, moving_ns = 0, blamed_ns = 0;
   double late_p50_ns = 0, late_p99_ns = 0;  // behind the median arrival
 };
+// From one rank to another, over all channels. Waits are sums over transfers, which run side by side.
 struct LinkFigures {  // see analysis/network/links.h
   std::string comm;
   uint64_t comm_id = 0;

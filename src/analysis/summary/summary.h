@@ -17,6 +17,7 @@
 
 namespace lockstep::analysis::summary {
 
+// Percentiles are values that occurred (nearest rank), so no operation lies between two.
 struct Durations {
   uint64_t count = 0;
   double min_ns = 0, avg_ns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
@@ -44,11 +45,14 @@ struct RankFigures {
   uint64_t steps = 0;
   Durations step;
 };
+// Histograms round sizes up, so `size_to` is in its class, unlike that of OpFigures. -1: no duration was
+// measured.
 struct RingFigures {  // ring retention: over the whole life of the processes
   std::string func, datatype;
   uint64_t size_to = 0, ops = 0, bytes = 0, timed = 0;
   double avg_ns = -1, min_ns = -1, max_ns = -1;
 };
+// Everything that needs no other rank. Rows of texts and numbers alone: the traces may be gone.
 struct SummaryFigures {
   std::vector<OpFigures> ops;  // the most GPU time first, then the most bytes
   std::vector<RankFigures> ranks;
