@@ -13,7 +13,7 @@
 namespace lockstep::analysis::compare {
 namespace {
 
-// Each cut gives at most three parts: 27 of these after three.
+// Each level of cuts gives at most three parts: 27 in all.
 constexpr int kDeepest = 3;
 // Moves in what stands out of a window around it: a level that changes late is no outlier.
 constexpr size_t kWindow = 4;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts snapshots into jobs, as no snapshot names its job. Two that show one communicator or one process are
-// of the same job, and so are those that a third one joins: a union-find over the rows of snapshots, nearly
-// linear in ranks.
+// of the same job, and so are those that a third one joins: a union-find over the rows of snapshots.
 #include "analysis/ras_rules/jobs.h"
 
 #include <algorithm>

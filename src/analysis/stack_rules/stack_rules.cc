@@ -135,7 +135,7 @@ std::vector<Finding> judge(const StacksModel& model) {
   const bool stands_out = groups.size() == 2 && all.size() >= kFewest &&
                           most.size() >= 2 * groups[1].size() && waits(*most.front()) &&
                           !waits(*groups[1].front());
-  // Equal sums of ranks or a third place leave open who waits for whom.
+  // Equally many ranks at both places, or a third place, leave open who waits for whom.
   Finding finding = stands_out ? outlier(groups[1], most) : undecided(groups, all.size());
   for (size_t i = 0; i < std::min(groups.size(), kMostLines); ++i)
     finding.evidence.push_back(who_of(groups[i]) + is_of(groups[i]) + place_of(*groups[i].front()) + " (" +

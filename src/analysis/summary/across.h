@@ -51,7 +51,7 @@ struct LinkFigures {  // see analysis/network/links.h
   double rate = 0;                                // bytes/s; 0 unknown
   double sending_p50_ns = 0, sending_p99_ns = 0;  // of one transfer; 0 unknown
 };
-// Steps as straggler/lateness/steps.h finds them, of one process that has real ones.
+// Steps as analysis/straggler/lateness/steps.h finds them, of one process that has real ones.
 struct StepFigures {
   std::string source;       // "marks", "period" or "" where nothing tells
   uint32_t period_ops = 0;  // operations of one rank in a step
