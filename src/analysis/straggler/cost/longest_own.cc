@@ -292,7 +292,7 @@ class Comparison {
     for (size_t step : pattern.late) its += static_cast<double>(first.by_step[step]);
     if (unit.size() > 1 || its < kNearlyAll * all) return std::nullopt;
     const Rank& rank = ranks_[unit.front()];
-    its = std::min(its, beyond_usual(rank, &Rank::own, pattern));
+    its = std::min(its * std::min(believed(unit, pattern), 1.0), beyond_usual(rank, &Rank::own, pattern));
     if (its < std::max(kLeastLead * lead.span_ns, kLeastTotalNs)) return std::nullopt;
     return Turns{.total_ns = its,
                  .steps = pattern.late.size(),

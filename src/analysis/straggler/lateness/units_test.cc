@@ -91,10 +91,7 @@ TEST(Rounds, AreTheExactPeriodWhereItIsNearlyAll) {
     layers.push_back(6);
   }
   EXPECT_EQ(find_rounds(layers).length, 25u);
-  layers.insert(layers.end(), {4, 5, 4});
-  EXPECT_EQ(find_rounds(layers).begins.back(), 250u) << "the last has begun";
-  layers.push_back(7);
-  EXPECT_EQ(find_rounds(layers).begins.back(), 225u) << "something else has";
+  EXPECT_EQ(find_rounds(layers).begins.size(), 10u);
   EXPECT_EQ(find_rounds({1, 2, 3, 4, 5, 6, 7, 8}).length, 0u);
 }
 
@@ -109,6 +106,10 @@ TEST(Rounds, SkipEvaluations) {
   EXPECT_EQ(rounds.length, 120u);
   ASSERT_EQ(rounds.begins.size(), 14u);
   EXPECT_EQ(rounds.begins[7], 7u * 120 + 3 * 2);
+  sequence.insert(sequence.end(), {3, 1, 1});
+  EXPECT_EQ(find_rounds(sequence).begins.back(), sequence.size() - 3) << "it has only begun";
+  sequence.push_back(7);
+  EXPECT_EQ(find_rounds(sequence).begins.size(), 14u) << "something else has";
 }
 
 // Nearly all: nine of ten operations.
