@@ -58,7 +58,8 @@ std::optional<size_t> CarriedLateness::place(uint64_t index) const {
   // Nothing lies between most rounds, so most are found without a search.
   size_t round = std::min((index - rounds_.front()) / length_, rounds_.size() - 1);
   if (rounds_[round] > index)
-    round = static_cast<size_t>(std::upper_bound(rounds_.begin(), rounds_.end(), index) - rounds_.begin()) - 1;
+    round =
+        static_cast<size_t>(std::upper_bound(rounds_.begin(), rounds_.end(), index) - rounds_.begin()) - 1;
   const uint64_t at = index - rounds_[round];
   return at < length_ ? std::optional(at) : std::nullopt;
 }
@@ -105,7 +106,7 @@ void CarriedLateness::look_beside(const OpFinder& finder, const ExclusiveTimes& 
     }
     if (then)
       beside_[*place].add(static_cast<double>(now.lasted - then->lasted),
-                         static_cast<double>(then->until_next - now.until_next));
+                          static_cast<double>(then->until_next - now.until_next));
     then = now;
   }
 }

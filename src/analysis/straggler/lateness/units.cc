@@ -134,9 +134,11 @@ Units find_rounds(const std::vector<uint32_t>& sequence) {
   }
   if (rounds.length == 0 && (exact.length > 1 || covers_nearly_all(exact, sequence))) rounds = whole(exact);
   if (rounds.length == 0) return rounds;
-  const size_t end = rounds.begins.back() + rounds.length;
-  if (end < sequence.size() && is_copy(sequence, rounds.begins.front(), end, sequence.size() - end))
-    rounds.begins.push_back(end);
+  for (size_t at = rounds.begins.back() + rounds.length; at < sequence.size(); ++at) {
+    if (!is_copy(sequence, rounds.begins.front(), at, sequence.size() - at)) continue;
+    rounds.begins.push_back(at);
+    break;
+  }
   return rounds;
 }
 
