@@ -450,6 +450,44 @@ TEST_F(HsaTest, QueuesComeAndGo) {
   f.expect_sums();
 }
 
+TEST_F(HsaTest, AQueueAtTheAddressOfOneThatIsBeingDestroyedGoesOn) {
+  capture::hsa::Queue* next = nullptr;
+  ASSERT_TRUE(run({.on_destroyed =
+                       [&] {
+                         if (next == nullptr) next = FakeHsa::get().make_queue();
+                       }},
+                  [&](FakeHsa& hsa) {
+                    hsa.freeze(kernels_of_tests());
+                    auto* first = hsa.make_queue();
+                    hsa.submit(first, several(5));
+                    hsa.wait(first);
+                    hsa.destroy(first);
+                    ASSERT_EQ(next, first);
+                    hsa.submit(next, several(7));
+                    hsa.wait(next);
+                    hsa.destroy(next);
+                    EXPECT_EQ(hsa.counts().live_signals, 0u);
+                  })
+                  .ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 12u);
+  EXPECT_EQ(f.counters()["queues"], 2u);
+  f.expect_sums();
+}
+
+TEST_F(HsaTest, AQueueThatTheRuntimeDoesNotDestroyGoesOn) {
+  ASSERT_TRUE(run({.destroy_status = 0x1000}, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                auto* queue = hsa.make_queue();
+                hsa.destroy(queue);
+                hsa.submit(queue, several(5));
+                hsa.wait(queue);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 5u);
+  f.expect_sums();
+}
+
 TEST_F(HsaTest, NamesThatFindNoMemoryAreLeftOut) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need address space themselves";
   constexpr size_t kLongest = format::kMaxKernelNameBytes - 1;
