@@ -488,6 +488,17 @@ TEST_F(HsaTest, AQueueThatTheRuntimeDoesNotDestroyGoesOn) {
   f.expect_sums();
 }
 
+TEST_F(HsaTest, QueuesOfMoreGpusThanAreListedAreCounted) {
+  ASSERT_TRUE(run({.gpus = 66}, [](FakeHsa& hsa) {
+                for (const uint32_t gpu : {63u, 64u, 65u}) hsa.wait(hsa.make_queue(64, gpu));
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.count(Def::kGpuAgent), 64u);
+  EXPECT_EQ(f.counters()["queues"], 1u);
+  EXPECT_EQ(f.counters()["plain queues"], 2u);
+  EXPECT_EQ(f.note(format::kNoteHsa), "only the first 64 GPUs are recorded");
+}
+
 TEST_F(HsaTest, NamesThatFindNoMemoryAreLeftOut) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need address space themselves";
   constexpr size_t kLongest = format::kMaxKernelNameBytes - 1;

@@ -179,8 +179,12 @@ void count(Counter counter) { g_process.counts[counter].fetch_add(1, std::memory
 Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
                        uint32_t private_bytes, uint32_t group_bytes, Queue** queue) {
   const uint32_t number = agent_number(agent);
-  if (number == kMostAgents || queue == nullptr || !Session::get().running())
-    return g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  if (number == kMostAgents || queue == nullptr || !Session::get().running()) {
+    const Status made =
+        g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+    if (made == kSuccess && number == kMostAgents) count(kCount_plain_queues);
+    return made;
+  }
   Locked locked(&g_lock);
   if (g_runtime.is_behind_another) {
     const Status made =
