@@ -92,14 +92,18 @@ ThreadLog* ThreadLog::log_for_late(uint64_t handle) {
 
 bool ThreadLog::start(uint32_t id) {
   ProcessFile& file = Session::get().file();
-  uint32_t defs = file.make_chunk();
-  uint32_t records = defs == kNoChunk ? kNoChunk : file.make_chunk();
+  // There since an attempt that found a place for definitions alone: a chunk that was claimed is published.
+  if (losses_ == nullptr) {
+    const uint32_t defs = file.make_chunk();
+    if (defs == kNoChunk) return false;
+    id_ = id;
+    names_.begin(defs, log_owner());
+    auto* info = names_.chunks().define<format::LogDef>();
+    losses_ = info->losses;
+    publish_definition(info, format::Def::kLog, id_);
+  }
+  const uint32_t records = file.make_chunk();
   if (records == kNoChunk) return false;
-  id_ = id;
-  names_.begin(defs, log_owner());
-  auto* info = names_.chunks().define<format::LogDef>();
-  losses_ = info->losses;
-  publish_definition(info, format::Def::kLog, id_);
   oldest_index_ = records;
   owned_ = 1;
   chunk_no_ = 0;
