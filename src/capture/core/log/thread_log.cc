@@ -28,6 +28,8 @@ uint64_t ThreadLog::window_begin(uint32_t number) {
 
 uint32_t ThreadLog::threads() { return LogTable::get().taken(); }
 
+void ThreadLog::prepare() { LogTable::get().make_key(release); }
+
 void ThreadLog::release(void* log) {
   tls_log = nullptr;
   static_cast<ThreadLog*>(log)->leave_window();
@@ -55,7 +57,7 @@ ThreadLog* ThreadLog::register_thread() {
   }
   session.thread_registered();
   log->adopt_thread();
-  table.at_thread_end(log, release);
+  table.at_thread_end(log);
   tls_log = log;
   return log;
 }

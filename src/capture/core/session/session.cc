@@ -118,6 +118,7 @@ bool Session::start_locked(format::Source source) {
   control_.start(config_, header);
   add_mode_locked(format::ModeReason::kStart);
   if (steering_.record != nullptr) steering_.record(control_.now());
+  ThreadLog::prepare();
   file_.set_state(format::FileState::kOpen);
   phase_.store(Phase::kRunning, std::memory_order_release);
   // From here on adopters take the segment for ours, so all that they read of it is there.
