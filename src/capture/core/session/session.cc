@@ -305,7 +305,6 @@ void Session::add_mode_locked(format::ModeReason reason) {
 
 // Off the lock but for the definition: what a request changes may wait for other threads.
 void Session::look_at_control() {
-  const bool had_window = control_.in_window();
   const Control::Seen seen = control_.look(file_.header(), clock_ns(CLOCK_MONOTONIC));
   if (seen.refused) lose(kLoss_bad_control);
   if (seen.mark) {
@@ -315,8 +314,7 @@ void Session::look_at_control() {
     if (steering_.record != nullptr) steering_.record(control_.now());
     Locked locked(&g_lock);
     if (running())
-      add_mode_locked(had_window && !control_.in_window() ? format::ModeReason::kWindowEnd
-                                                          : format::ModeReason::kControl);
+      add_mode_locked(seen.window_ended ? format::ModeReason::kWindowEnd : format::ModeReason::kControl);
   }
   if (steering_.apply_pending != nullptr) steering_.apply_pending();
   if (control_.answer(file_.header())) g_writer.answer(seen.save);
