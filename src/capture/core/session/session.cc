@@ -148,8 +148,9 @@ void Session::publish_message() {
 }
 
 const char* Session::take_message(bool* is_warning) {
+  if (!message_ready_.exchange(false, std::memory_order_acq_rel)) return nullptr;
   *is_warning = message_is_warning_;
-  return message_ready_.exchange(false, std::memory_order_acq_rel) ? message_ : nullptr;
+  return message_;
 }
 
 // Uncleared.
