@@ -124,7 +124,7 @@ void ThreadLog::adopt_thread() {
   ++owner_;
   names_.chunks().set_owner(log_owner());
   auto* thread = names_.chunks().define<format::ThreadDef>();
-  if (thread == nullptr) return;
+  if (thread == nullptr) return Session::get().lose(kLoss_meta_full);
   thread->from_position = format::handle_position(handle_at(cursor_, format::Kind::kNone));
   prctl(PR_GET_NAME, thread->name);
   thread->pthread = reinterpret_cast<uint64_t>(pthread_self());
