@@ -18,7 +18,7 @@ FOLDER_MOST = 20
 # What was larger when the limits came. It may shrink, and so may these numbers.
 LARGER = {
     "src/analysis/hang": 22,
-    "src/capture/cuda/sharing.cc": 700,
+    "src/capture/cuda/sharing.cc": 675,
     "src/capture/nccl/events.cc": 656,
     "src/readers/native/tail/live_tail.cc": 647,
     "src/verdict/join/join.cc": 640,

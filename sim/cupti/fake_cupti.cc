@@ -77,6 +77,12 @@ class Library {
     std::fill(calls_ + 1, calls_ + kDriverCalls, on);
     return cupti::kSuccess;
   }
+  cupti::Result switch_context(void* context, cupti::Kind kind, bool on) {
+    const std::lock_guard guard(lock_);
+    if (on) contexts_.insert({kind, context});
+    if (!on) contexts_.erase({kind, context});
+    return cupti::kSuccess;
+  }
   cupti::Result switch_call(uint32_t call, bool on) {
     const std::lock_guard guard(lock_);
     if (call >= kDriverCalls) return 1;
@@ -245,7 +251,9 @@ class Library {
   }
   bool is_on(cupti::Kind kind) {
     const std::lock_guard guard(lock_);
-    return kinds_.contains(kind);
+    // A launch does not say in which context it is.
+    const auto in_context = contexts_.lower_bound({kind, nullptr});
+    return kinds_.contains(kind) || (in_context != contexts_.end() && in_context->first == kind);
   }
   bool is_call_on(uint32_t call) {
     const std::lock_guard guard(lock_);
@@ -321,6 +329,7 @@ class Library {
   cupti::BufferCompleted complete_ = nullptr;
   cupti::Timestamp timestamp_ = nullptr;
   std::set<uint32_t> kinds_;
+  std::set<std::pair<uint32_t, void*>> contexts_;  // a kind in one of them
   static constexpr uint32_t kDriverCalls = 800;
   bool calls_[kDriverCalls] = {}, single_calls_work_ = true;
   bool subscribed_ = false;
@@ -372,6 +381,12 @@ EXPORTED cupti::Result cuptiUnsubscribe(void* subscriber) { return library().uns
 #ifndef LOCKSTEP_FAKE_CUPTI_OLD
 EXPORTED cupti::Result cuptiActivityEnableDriverApi(uint32_t call, uint8_t on) {
   return library().switch_call(call, on != 0);
+}
+EXPORTED cupti::Result cuptiActivityEnableContext(void* context, uint32_t kind) {
+  return library().switch_context(context, kind, true);
+}
+EXPORTED cupti::Result cuptiActivityDisableContext(void* context, uint32_t kind) {
+  return library().switch_context(context, kind, false);
 }
 EXPORTED cupti::Result cuptiActivityRegisterTimestampCallback(cupti::Timestamp timestamp) {
   return library().register_timestamp(timestamp);

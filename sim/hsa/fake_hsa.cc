@@ -67,6 +67,7 @@ struct State {
   std::mutex mutex;
   std::map<uint64_t, std::vector<FakeSymbol>> executables;
   std::set<FakeQueue*> queues;
+  FakeQueue* next_queue = nullptr;  // where the next one is made
   std::vector<std::thread> threads;
   std::atomic<uint64_t> next_handle{100};
   std::atomic<uint64_t> live_signals{0}, kernels{0}, barriers{0}, most_in_callback{0}, callbacks{0},
@@ -269,7 +270,8 @@ Status agent_get_info(hsa::Agent agent, uint32_t what, void* value) {
 }
 
 Status make(bool is_intercept, uint32_t size, hsa::Queue** out) {
-  auto* made = new FakeQueue;
+  auto* made = g_state->next_queue == nullptr ? new FakeQueue : new (g_state->next_queue) FakeQueue;
+  g_state->next_queue = nullptr;
   made->is_intercept = is_intercept;
   // What lies behind the ring is no packet.
   made->ring = std::make_unique<Packet[]>(2 * size);
@@ -302,6 +304,7 @@ Status intercept_register(hsa::Queue* queue, hsa::PacketHandler handler, void* d
   return hsa::kSuccess;
 }
 Status queue_destroy(hsa::Queue* queue) {
+  if (g_state->options.destroy_status != 0) return g_state->options.destroy_status;
   auto* gone = reinterpret_cast<FakeQueue*>(queue);
   {
     std::lock_guard lock(gone->mutex);
@@ -309,9 +312,13 @@ Status queue_destroy(hsa::Queue* queue) {
     gone->changed.notify_all();
   }
   gone->processor.join();
-  std::lock_guard lock(g_state->mutex);
+  std::unique_lock lock(g_state->mutex);
   g_state->queues.erase(gone);
-  delete gone;
+  lock.unlock();
+  if (!g_state->options.on_destroyed) return delete gone, hsa::kSuccess;
+  std::destroy_at(gone);
+  g_state->next_queue = gone;
+  g_state->options.on_destroyed();
   return hsa::kSuccess;
 }
 Status set_profiler_enabled(hsa::Queue* queue, int enabled) {

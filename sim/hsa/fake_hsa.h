@@ -9,6 +9,7 @@
 // the queue.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,11 +28,14 @@ struct FakeHsaOptions {
   bool are_batches = false;                   // all packets of a doorbell in one call
   bool is_wrapped_linear = false;             // such a batch is handed over as it lies, past the ring's end
   hsa::Status intercept_status = 0;           // what making an intercept queue fails with
+  hsa::Status destroy_status = 0;             // what destroying a queue fails with
   bool rejects_unlimited = false;             // segment sizes of 2^32 - 1
   int64_t most_signals = -1;                  // that can be made by a tool at a time
   bool has_stamps = true, goes_back = false;  // of kernels: start and stop are there; stop is before start
   bool has_tick_hz = true;
   bool is_idle = false;  // the GPU does not begin; see FakeHsa::go
+  // Called when a queue has gone and the destroying call has not returned; the next queue gets its address.
+  std::function<void()> on_destroyed = nullptr;
 };
 
 // How long a kernel takes, in Packet::reserved2: ns, or for ever.

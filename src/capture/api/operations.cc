@@ -190,7 +190,11 @@ void end(lockstep_op op, const lockstep_gpu_times* times) {
     log = log_for_late(op);
     if (log == nullptr) return;
     log->append_late_stop(op, read_ticks());
-    if (times != nullptr && is_valid(times)) append_gpu_times(log, op, *times);
+    if (times == nullptr) return;
+    if (is_valid(times))
+      append_gpu_times(log, op, *times);
+    else
+      log->lose(kLoss_unknown_state);
     return;
   }
   if (__builtin_expect(record->head.stop_after != 0, 0)) {

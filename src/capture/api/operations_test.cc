@@ -238,12 +238,14 @@ TEST_F(OperationsTest, WrongCallsAreCountedAndHarmless) {
     small.size = 8;
     EXPECT_EQ(lockstep_begin_op(&small), 0u);   // unknown_type
     EXPECT_EQ(lockstep_begin_op(nullptr), 0u);  // unknown_type
+    lockstep_op elsewhere = lockstep_begin(group, "allreduce", 1, 1, "Float", nullptr);
+    std::thread([&] { lockstep_end(elsewhere, &bad_clock); }).join();  // unknown_state
   });
-  EXPECT_EQ(file.count(Kind::kApiOp), 3u);
+  EXPECT_EQ(file.count(Kind::kApiOp), 4u);
   EXPECT_EQ(file.all<ApiOpRecord>(Kind::kApiOp)[1].comm, format::kNoComm);
   EXPECT_EQ(file.lost(capture::kLoss_repeated_stop), 1u);
   EXPECT_EQ(file.lost(capture::kLoss_repeated_state), 1u);
-  EXPECT_EQ(file.lost(capture::kLoss_unknown_state), 3u);
+  EXPECT_EQ(file.lost(capture::kLoss_unknown_state), 4u);
   EXPECT_EQ(file.lost(capture::kLoss_unknown_handle), 3u);
   EXPECT_EQ(file.lost(capture::kLoss_unknown_context), 2u);
   EXPECT_EQ(file.lost(capture::kLoss_unknown_type), 2u);

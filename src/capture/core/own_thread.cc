@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of ours block all signals, so that no handler of the host runs on a stack of 256 KiB, and none of
+// Threads of ours block all signals, so that no handler of the host runs on a small stack, and none of
 // its signals is taken from a thread that waits for it.
 #include "capture/core/own_thread.h"
 
@@ -12,13 +12,13 @@
 
 namespace lockstep::capture {
 
-int start_thread(void* (*run)(void*), void* argument) {
+int start_thread(void* (*run)(void*), void* argument, size_t stack_bytes) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, before;
   sigfillset(&all);
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = pthread_create(&thread, &attributes, run, argument);

@@ -2,12 +2,13 @@
 // The capture library's own threads, and how they sleep.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace lockstep::capture {
 
-// Runs on a detached thread that blocks all signals. 0, or why there is none.
-int start_thread(void* (*run)(void*), void* argument);
+// Runs on a detached thread that blocks all signals. 0, or why there is none. `stack_bytes`: 0 for the usual.
+int start_thread(void* (*run)(void*), void* argument, size_t stack_bytes = 256 * 1024);
 
 // One thread sleeps on it, any thread wakes it. A call between `calls` and `nap` is not missed.
 class Bell {

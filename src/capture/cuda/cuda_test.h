@@ -25,6 +25,8 @@ lockstep::capture::cuda::cupti::Result cuptiActivityRegisterCallbacks(
     lockstep::capture::cuda::cupti::BufferRequested, lockstep::capture::cuda::cupti::BufferCompleted);
 lockstep::capture::cuda::cupti::Result cuptiActivityEnable(uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityDisable(uint32_t);
+lockstep::capture::cuda::cupti::Result cuptiActivityEnableContext(void*, uint32_t);
+lockstep::capture::cuda::cupti::Result cuptiActivityDisableContext(void*, uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityEnableDriverApi(uint32_t, uint8_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityFlushAll(uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityFlushPeriod(uint32_t);

@@ -5,6 +5,8 @@
 // reading is taken for one that does.
 #include "capture/cuda/cupti_clock.h"
 
+#include <cmath>
+
 #include "capture/core/clock.h"
 #include "capture/core/locked.h"
 
@@ -15,6 +17,8 @@ namespace {
 constexpr uint64_t kApartNs = 20000000;
 // A kernel may have run for long before its record is complete; times are read when records arrive.
 constexpr double kOldestNs = 3600e9, kNewestNs = 1e9;
+// A clock that counts slowly has many ticks a count; more than this fit no 64 bits.
+constexpr double kMostTicks = 9e18;
 
 // Differences only become doubles: a time since 1970 in ns would be rounded to 256 ns.
 double difference(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
@@ -52,8 +56,8 @@ void CuptiClock::read() {
   // The clock is read without the lock, as it is a profiler's function.
   if (best.clock != clock_) return;  // changed meanwhile
   const bool first = count_ == 0 || reading(0).clock != clock_;
-  const bool second = !first && (count_ == 1 || reading(1).clock != clock_);
-  // The second one of a clock may be near: any line is better than none.
+  const bool second = !first && best.ns != reading(0).ns && (count_ == 1 || reading(1).clock != clock_);
+  // The second one of a clock may be near: any line is better than none, but a point is no line.
   if (first || second || difference(best.ns, reading(0).ns) >= static_cast<double>(kApartNs) ||
       best.ns < reading(0).ns)
     readings_[count_++ % kReadings] = best;
@@ -66,9 +70,11 @@ void CuptiClock::change(cupti::Timestamp timestamp) {
 }
 
 uint64_t CuptiClock::on_line(const Reading& from, const Reading* other, uint64_t ns) const {
-  const double rate =
+  double rate =
       other == nullptr ? rate_ : difference(from.ticks, other->ticks) / difference(from.ns, other->ns);
-  return from.ticks + static_cast<uint64_t>(static_cast<int64_t>(difference(ns, from.ns) * rate));
+  if (rate <= 0) rate = rate_;  // set back in between
+  const double ticks = difference(ns, from.ns) * rate;
+  return std::abs(ticks) < kMostTicks ? from.ticks + static_cast<uint64_t>(static_cast<int64_t>(ticks)) : 0;
 }
 
 uint64_t CuptiClock::ticks(uint64_t ns) {

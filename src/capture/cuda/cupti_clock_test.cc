@@ -14,6 +14,8 @@ constexpr uint64_t kEpoch = 1'700'000'000'000'000'000;
 uint64_t g_step = 0;
 uint64_t slow() { return kEpoch + read_ticks() / 2 - g_step; }
 uint64_t fast() { return read_ticks() * 3; }
+uint64_t g_shown = 0;
+uint64_t coarse() { return g_shown; }
 
 double ticks_of(double ns) {
   static const double rate = [] {
@@ -32,7 +34,10 @@ void expect_near(uint64_t ticks, uint64_t truth) {
 
 class CuptiClockTest : public ::testing::Test {
  protected:
-  void SetUp() override { choose_host_clock(); }
+  void SetUp() override {
+    choose_host_clock();
+    g_step = 0;
+  }
   void read_often() {
     for (int i = 0; i < 5; ++i) {
       clock_.read();
@@ -56,6 +61,40 @@ TEST_F(CuptiClockTest, OneReadingGoesByTheRateGiven) {
   clock_.read();
   const uint64_t now = read_ticks();
   expect_near(clock_.ticks(kEpoch + now / 2), now);
+}
+
+TEST_F(CuptiClockTest, TwoReadingsOfOneTimeAreNoLine) {
+  clock_.set_rate(2);
+  clock_.change(coarse);
+  const uint64_t truth = read_ticks();
+  g_shown = kEpoch + truth / 2;
+  clock_.read();
+  clock_.read();
+  expect_near(clock_.ticks(g_shown), truth);
+  // The first one that differs makes the line.
+  test::sleep_ms(5);
+  g_shown += static_cast<uint64_t>(read_ticks() - truth) / 2;
+  clock_.read();
+  expect_near(clock_.ticks(g_shown), truth + 2 * (g_shown - kEpoch - truth / 2));
+}
+
+TEST_F(CuptiClockTest, ATimeFarFromAClockOfFewCountsIsRefused) {
+  clock_.change(coarse);
+  for (g_shown = 1'000'000'000'000; g_shown <= 1'000'000'000'001; ++g_shown) {
+    clock_.read();
+    test::sleep_ms(20);
+  }
+  EXPECT_EQ(clock_.ticks(g_shown - 1'000'000'000'000), 0u) << "no 64 bits hold that";
+}
+
+TEST_F(CuptiClockTest, ATimeBeforeAClockWasSetBackGoesByTheRateGiven) {
+  clock_.set_rate(2);
+  const uint64_t before = read_ticks();
+  test::sleep_ms(20);
+  clock_.read();
+  g_step = 500'000'000;
+  clock_.read();
+  expect_near(clock_.ticks(kEpoch + before / 2), before);
 }
 
 TEST_F(CuptiClockTest, AnotherClockIsToldFromTheFirst) {

@@ -5,7 +5,6 @@
 #include "capture/cuda/cupti_library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,35 +12,14 @@
 
 #include <atomic>
 
+#include "capture/core/host/loaded_library.h"
+
 namespace lockstep::capture::cuda {
 namespace {
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 CuptiLibrary g_library;
 std::atomic<const CuptiLibrary*> g_found{nullptr};
-
-struct Search {
-  const char* prefix;
-  char path[512];
-};
-
-// The first loaded library whose file name begins with the prefix.
-int visit(dl_phdr_info* info, size_t, void* data) {
-  auto* search = static_cast<Search*>(data);
-  const char* name = info->dlpi_name;
-  if (name == nullptr) return 0;
-  const char* slash = strrchr(name, '/');
-  if (strncmp(slash != nullptr ? slash + 1 : name, search->prefix, strlen(search->prefix)) != 0) return 0;
-  if (strlen(name) >= sizeof search->path) return 0;
-  strcpy(search->path, name);
-  return 1;
-}
-bool find_loaded(const char* prefix, char (&path)[512]) {
-  Search search{prefix, {}};
-  if (dl_iterate_phdr(visit, &search) == 0) return false;
-  memcpy(path, search.path, sizeof path);
-  return true;
-}
 
 // Once, under g_lock: readers see the library whole behind `g_found`.
 bool bind(void* handle, const char* path, char* why, size_t bytes) {
@@ -79,9 +57,9 @@ bool open_in(const char* folder, const char* rest, int major, char* why, size_t 
 }
 
 bool search(char* why, size_t bytes) {
-  char runtime[512];
+  char runtime[1024];
   int major = driver_version() / 1000;  // a newer CUPTI cannot work
-  if (find_loaded("libcudart.so.", runtime)) {
+  if (find_loaded("libcudart.so", runtime)) {
     char* slash = strrchr(runtime, '/');
     const char* dot = strstr(slash != nullptr ? slash : runtime, ".so.");
     if (dot != nullptr) major = atoi(dot + 4);
@@ -124,7 +102,7 @@ int driver_version() {
 const CuptiLibrary* loaded_cupti() {
   const CuptiLibrary* library = g_found.load(std::memory_order_acquire);
   if (library != nullptr) return library;
-  char path[512], why[256];
+  char path[1024], why[256];
   pthread_mutex_lock(&g_lock);
   // Asked again with each call until there is one: programs load it late, with their profiler.
   if (g_found.load(std::memory_order_relaxed) == nullptr && find_loaded("libcupti.so", path))

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <atomic>
 
 #include "capture/core/clock.h"
+#include "capture/core/own_thread.h"
 #include "capture/core/session/session.h"
 #include "capture/cuda/injection.h"
 #include "capture/cuda/ranges.h"
@@ -129,25 +129,14 @@ void at_exit() {
   pthread_mutex_unlock(&g_lock);
 }
 
-// With a stack of the usual size, unlike the threads of own_thread.h: CUPTI and the callbacks of profilers
-// run on it.
-bool start_thread() {
+bool start_own_thread() {
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&g_changed, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  sigset_t all, before;
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigfillset(&all);
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = pthread_create(&thread, &attributes, run, nullptr) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  return started;
+  // CUPTI and the callbacks of profilers run on its stack.
+  return start_thread(run, nullptr, 0) == 0;
 }
 
 // Whether the calls of profilers come to us: without that ours would take their records away.
@@ -178,7 +167,7 @@ void start() {
   }
   // While a profiler is starting CUDA, CUPTI is in the middle of something: the thread begins a moment later.
   if (g_are_asked_for.load(std::memory_order_relaxed) && !in_profilers_call()) try_to_begin();
-  if (start_thread()) atexit(at_exit);
+  if (start_own_thread()) atexit(at_exit);
 }
 
 // NVIDIA's own tools, and what runs under them. They refuse to work where another library is injected.

@@ -325,7 +325,7 @@ TEST_F(Ranges, NamesLeaveTheRingToRecords) {
   uint64_t bytes = 0;
   for (const Entry& entry : file.definitions(format::Def::kRangeName))
     bytes += entry.def().units * format::kUnitBytes;
-  constexpr uint64_t kMost = kRing / capture::Interning::kRangeNamesOfRing;
+  constexpr uint64_t kMost = kRing / capture::Interning::kNamesOfRing;
   EXPECT_LE(bytes, kMost);
   EXPECT_GT(bytes, kMost - 2 * format::kMaxRangeNameBytes);
   const uint64_t kept = file.count(Kind::kRange);

@@ -4,6 +4,8 @@
 
 #include "capture/cuda/cuda_test.h"
 
+#include "capture/core/log/interning.h"
+
 namespace lockstep::test {
 namespace {
 
@@ -160,6 +162,30 @@ TEST(Record, NothingIsReadPastItsEnd) {
   EXPECT_EQ(record.get<uint32_t>(4), 0u);
   EXPECT_EQ(record.get<uint16_t>(4), 7u);
   EXPECT_EQ(record.get<uint64_t>(144), 0u);
+}
+
+// A program that compiles its kernels as it goes: their names stay for as long as the process lives.
+TEST_F(Records, NamesOfKernelsLeaveTheRingToRecords) {
+  constexpr uint64_t kRing = 1 << 20, kKernels = 20'000;
+  Environment environment = settings();
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:1M");
+  std::vector<std::string> names;
+  for (uint64_t i = 0; i < kKernels; ++i)
+    names.push_back("fused_kernel_" + std::to_string(i) + std::string(60, 'x'));
+  const LksFile file = record(
+      [&](const Gpu& gpu) {
+        for (const std::string& name : names) gpu.run({.name = name.c_str()});
+      },
+      environment);
+  uint64_t bytes = 0;
+  for (const Entry& entry : file.definitions(format::Def::kKernelName))
+    bytes += entry.def().units * format::kUnitBytes;
+  EXPECT_LE(bytes, kRing / capture::Interning::kNamesOfRing);
+  EXPECT_GT(bytes, kRing / capture::Interning::kNamesOfRing / 2);
+  const uint64_t kept = file.count(Kind::kKernel);
+  EXPECT_GT(kept * sizeof(format::KernelRecord), kRing / 4);
+  EXPECT_EQ(kept + file.lost(capture::kLoss_overwritten), kKernels);
+  EXPECT_EQ(file.count(format::Def::kKernelName) + file.lost(capture::kLoss_shape_table_full), kKernels);
 }
 
 }  // namespace

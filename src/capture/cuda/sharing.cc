@@ -16,6 +16,7 @@
 #include "capture/cuda/cupti_clock.h"
 #include "capture/cuda/fences.h"
 #include "capture/cuda/records.h"
+#include "capture/cuda/window.h"
 
 namespace lockstep::capture::cuda {
 namespace {
@@ -33,45 +34,6 @@ struct ProfilersCall {
 };
 
 Fences g_fences;
-
-// From where to where a profiler had a kind of record on: by CUPTI's clock (0 never or not yet), fences.
-class Window {
- public:
-  void open(uint64_t now, uint32_t fence) {
-    if (is_open()) return;
-    until_.store(0, std::memory_order_relaxed);
-    first_.store(fence, std::memory_order_relaxed);
-    last_.store(0, std::memory_order_relaxed);
-    since_.store(now, std::memory_order_release);
-  }
-  void close(uint64_t now, uint32_t fence) {
-    if (!is_open()) return;
-    last_.store(fence, std::memory_order_relaxed);
-    until_.store(now, std::memory_order_release);
-  }
-  // As if it had never been open.
-  void forget() { since_.store(0, std::memory_order_release); }
-  bool is_open() const {
-    return since_.load(std::memory_order_acquire) != 0 && until_.load(std::memory_order_acquire) == 0;
-  }
-  bool holds(uint64_t time) const {
-    const uint64_t from = since_.load(std::memory_order_acquire), to = until_.load(std::memory_order_acquire);
-    return from != 0 && time >= from && (to == 0 || time <= to);
-  }
-  // Something on the GPU, by its launch.
-  bool holds(uint64_t time, uint32_t correlation) const {
-    const uint64_t from = since_.load(std::memory_order_acquire), to = until_.load(std::memory_order_acquire);
-    if (from == 0) return false;
-    const Fences::Side first = g_fences.side(first_.load(std::memory_order_relaxed), correlation);
-    const Fences::Side last = g_fences.side(last_.load(std::memory_order_relaxed), correlation);
-    return (first == Fences::Side::kUnknown ? time >= from : first == Fences::Side::kAfter) &&
-           (to == 0 || (last == Fences::Side::kUnknown ? time <= to : last == Fences::Side::kBefore));
-  }
-
- private:
-  std::atomic<uint64_t> since_{0}, until_{0};
-  std::atomic<uint32_t> first_{0}, last_{0};  // fences
-};
 
 BufferPool g_pool;
 uint64_t default_timestamp();
@@ -92,6 +54,7 @@ std::atomic<void*> g_their_subscriber{nullptr};
 std::atomic<uint64_t> g_their_drops{0};
 std::atomic<int64_t> g_their_period{0}, g_their_last_turn{0};  // ns; 0: a profiler flushes when it likes
 Window g_their_kinds[kKinds];
+Contexts g_their_contexts[kKinds];
 Window g_their_calls[kDriverCalls];  // of the driver, switched on one by one
 
 uint64_t default_timestamp() {
@@ -109,8 +72,8 @@ bool is_theirs(const cupti::Record& record) {
     case cupti::kConcurrentKernel: {
       const auto start = record.get<uint64_t>(cupti::Kernel::kStart);
       const auto correlation = record.get<uint32_t>(cupti::Kernel::kCorrelation);
-      return g_their_kinds[cupti::kSerialKernel].holds(start, correlation) ||
-             g_their_kinds[cupti::kConcurrentKernel].holds(start, correlation);
+      return g_their_kinds[cupti::kSerialKernel].holds(start, correlation, g_fences) ||
+             g_their_kinds[cupti::kConcurrentKernel].holds(start, correlation, g_fences);
     }
     case cupti::kCopy:
     case cupti::kPeerCopy:
@@ -119,7 +82,8 @@ bool is_theirs(const cupti::Record& record) {
              g_their_kinds[kind].holds(
                  record.get<uint64_t>(cupti::Copy::kStart),
                  record.get<uint32_t>(kind == cupti::kPeerCopy ? cupti::PeerCopy::kCorrelation
-                                                               : cupti::Copy::kCorrelation));
+                                                               : cupti::Copy::kCorrelation),
+                 g_fences);
     case cupti::kDriver: {
       const auto call = record.get<uint32_t>(cupti::ApiCall::kCall);
       const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
@@ -444,7 +408,8 @@ static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
 }
 
 template <class Enable>
-static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, const Enable& enable) {
+static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, void* context,
+                               const Enable& enable) {
   if (kind >= kKinds) return enable();
   const uint32_t fence = fence_for(library, kind);
   {
@@ -461,6 +426,7 @@ static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, co
       if (!was_open) g_their_kinds[kind].forget();
       return result;
     }
+    g_their_contexts[kind].add(context);
     if (kind == cupti::kDriver) g_kind_of_calls_was_on.store(true, std::memory_order_relaxed);
   }
   if (g_registered.load(std::memory_order_acquire)) g_their_buffer.open();
@@ -471,27 +437,28 @@ cupti::Result their_enable(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr) return cupti::kNotInitialized;
-  return switch_on(*library, kind, [&] { return library->enable(kind); });
+  return switch_on(*library, kind, nullptr, [&] { return library->enable(kind); });
 }
 
 cupti::Result their_enable_and_dump(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_and_dump == nullptr) return cupti::kNotInitialized;
-  return switch_on(*library, kind, [&] { return library->enable_and_dump(kind); });
+  return switch_on(*library, kind, nullptr, [&] { return library->enable_and_dump(kind); });
 }
 
 cupti::Result their_enable_context(void* context, cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_context == nullptr) return cupti::kNotInitialized;
-  return switch_on(*library, kind, [&] { return library->enable_context(context, kind); });
+  return switch_on(*library, kind, context, [&] { return library->enable_context(context, kind); });
 }
 
 static cupti::Result switch_off(const CuptiLibrary& library, cupti::Kind kind, uint32_t fence) {
   Locked locked(&g_switches);
   const uint64_t now = g_clock.now();
   g_their_kinds[kind].close(now, fence);
+  g_their_contexts[kind].clear();
   if (kind == cupti::kDriver) {
     // Single calls go off with the kind.
     for (Window& one : g_their_calls) one.close(now, 0);
@@ -520,9 +487,16 @@ cupti::Result their_disable_context(void* context, cupti::Kind kind) {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->disable_context == nullptr) return cupti::kNotInitialized;
   if (kind >= kKinds) return library->disable_context(context, kind);
-  const uint32_t fence = fence_for(*library, kind);
+  bool is_last = false;
+  {
+    Locked locked(&g_switches);
+    g_their_contexts[kind].remove(context);
+    is_last = !g_their_contexts[kind].any();
+  }
+  // Others that have the kind on go on: their records are not told from this one's.
+  const uint32_t fence = is_last ? fence_for(*library, kind) : 0;
   Locked locked(&g_switches);
-  g_their_kinds[kind].close(g_clock.now(), fence);
+  if (!g_their_contexts[kind].any()) g_their_kinds[kind].close(g_clock.now(), fence);
   if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
   return library->disable_context(context, kind);
 }
@@ -663,6 +637,7 @@ static void forget_everything() {
   g_their_complete.store(nullptr, std::memory_order_release);
   g_their_subscriber.store(nullptr, std::memory_order_release);
   for (Window& kind : g_their_kinds) kind.forget();
+  for (Contexts& contexts : g_their_contexts) contexts.clear();
   for (Window& one : g_their_calls) one.forget();
   g_kind_of_calls_was_on.store(false, std::memory_order_relaxed);
   g_their_period.store(0, std::memory_order_relaxed);

@@ -139,6 +139,36 @@ TEST_F(Sharing, AProfilerSeesWhatWasLaunchedInItsTime) {
   EXPECT_EQ(file.count(Kind::kKernel), 22u);
 }
 
+TEST_F(Sharing, AProfilerOfSeveralContextsIsServedUntilTheLastIsOff) {
+  int contexts[20];
+  record([&](const Gpu& gpu) {
+    Profiler profiler(gpu);
+    profiler.start({});
+    const auto run = [&](int kernels) {
+      for (int i = 0; i < kernels; ++i) gpu.run({.name = "compute"});
+      sleep_ms(1);
+    };
+    for (int& context : contexts) cuptiActivityEnableContext(&context, cupti::kSet);
+    cuptiActivityEnableContext(&contexts[0], cupti::kConcurrentKernel);
+    cuptiActivityEnableContext(&contexts[1], cupti::kConcurrentKernel);
+    cuptiActivityEnableContext(&contexts[1], cupti::kConcurrentKernel);
+    run(3);
+    cuptiActivityDisableContext(&contexts[0], cupti::kConcurrentKernel);
+    run(2);
+    cuptiActivityDisableContext(&contexts[1], cupti::kConcurrentKernel);
+    run(4);
+    profiler.flush();
+    // One that is left out of all.
+    cuptiActivityEnable(cupti::kConcurrentKernel);
+    cuptiActivityDisableContext(&contexts[0], cupti::kConcurrentKernel);
+    run(7);
+    cuptiActivityDisable(cupti::kConcurrentKernel);
+    run(4);
+    profiler.flush();
+    EXPECT_EQ(profiler.kernels(), 3 + 2 + 7);
+  });
+}
+
 TEST_F(Sharing, AProfilerThatIsThereFirstKeepsItsRecords) {
   EXPECT_TRUE(run_child(settings(), [] {
                 Gpu gpu;

@@ -20,6 +20,7 @@ constexpr char kTopology[] = "/sys/class/kfd/kfd/topology/nodes";
 
 GpuAgent g_agents[kMostAgents];
 uint32_t g_count = 0;
+bool g_has_more = false;  // than kMostAgents
 
 uint64_t property(const char* text, const char* name) {
   const size_t length = strlen(name);
@@ -85,8 +86,11 @@ void define(const Runtime& runtime, uint32_t number) {
 
 Status add(Agent agent, void* data) {
   const Runtime& runtime = *static_cast<const Runtime*>(data);
-  if (info<uint32_t>(runtime, agent, agent_info::kDevice) != agent_info::kDeviceGpu || g_count >= kMostAgents)
+  if (info<uint32_t>(runtime, agent, agent_info::kDevice) != agent_info::kDeviceGpu) return kSuccess;
+  if (g_count == kMostAgents) {
+    g_has_more = true;
     return kSuccess;
+  }
   GpuAgent& gpu = g_agents[g_count];
   gpu.agent = agent;
   // Runtimes that do not know the question leave 0: place_clock() then measures.
@@ -112,6 +116,8 @@ uint64_t measured_hz(const Runtime& runtime, Agent agent, uint64_t ticks, uint64
 uint32_t list_agents(const Runtime& runtime) {
   g_count = 0;
   runtime.iterate_agents(add, const_cast<Runtime*>(&runtime));
+  static_assert(kMostAgents == 64);
+  if (g_has_more) Session::get().add_note(format::kNoteHsa, "only the first 64 GPUs are recorded");
   return g_count;
 }
 

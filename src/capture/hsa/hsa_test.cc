@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "tests/support/sanitizers.h"
+
 namespace lockstep::test {
 namespace {
 
@@ -446,6 +448,85 @@ TEST_F(HsaTest, QueuesComeAndGo) {
   EXPECT_EQ(f.counters()["unfinished"], 1u);
   EXPECT_EQ(f.counters()["queues"], 21u);
   f.expect_sums();
+}
+
+TEST_F(HsaTest, AQueueAtTheAddressOfOneThatIsBeingDestroyedGoesOn) {
+  capture::hsa::Queue* next = nullptr;
+  ASSERT_TRUE(run({.on_destroyed =
+                       [&] {
+                         if (next == nullptr) next = FakeHsa::get().make_queue();
+                       }},
+                  [&](FakeHsa& hsa) {
+                    hsa.freeze(kernels_of_tests());
+                    auto* first = hsa.make_queue();
+                    hsa.submit(first, several(5));
+                    hsa.wait(first);
+                    hsa.destroy(first);
+                    ASSERT_EQ(next, first);
+                    hsa.submit(next, several(7));
+                    hsa.wait(next);
+                    hsa.destroy(next);
+                    EXPECT_EQ(hsa.counts().live_signals, 0u);
+                  })
+                  .ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 12u);
+  EXPECT_EQ(f.counters()["queues"], 2u);
+  f.expect_sums();
+}
+
+TEST_F(HsaTest, AQueueThatTheRuntimeDoesNotDestroyGoesOn) {
+  ASSERT_TRUE(run({.destroy_status = 0x1000}, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                auto* queue = hsa.make_queue();
+                hsa.destroy(queue);
+                hsa.submit(queue, several(5));
+                hsa.wait(queue);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 5u);
+  f.expect_sums();
+}
+
+TEST_F(HsaTest, QueuesOfMoreGpusThanAreListedAreCounted) {
+  ASSERT_TRUE(run({.gpus = 66}, [](FakeHsa& hsa) {
+                for (const uint32_t gpu : {63u, 64u, 65u}) hsa.wait(hsa.make_queue(64, gpu));
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.count(Def::kGpuAgent), 64u);
+  EXPECT_EQ(f.counters()["queues"], 1u);
+  EXPECT_EQ(f.counters()["plain queues"], 2u);
+  EXPECT_EQ(f.note(format::kNoteHsa), "only the first 64 GPUs are recorded");
+}
+
+TEST_F(HsaTest, NamesThatFindNoMemoryAreLeftOut) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need address space themselves";
+  constexpr size_t kLongest = format::kMaxKernelNameBytes - 1;
+  const auto name = [](size_t length, char letter) { return std::string(length, letter) + ".kd"; };
+  ASSERT_TRUE(run({}, [&](FakeHsa& hsa) {
+                // Fills the first MiB of names up to 500 bytes.
+                std::vector<sim::FakeSymbol> symbols;
+                for (uint64_t i = 0; i < 1023; ++i)
+                  symbols.push_back({name(kLongest, 'a'), 0x10000 + 64 * i});
+                symbols.push_back({name(523, 'b'), 0x8000});
+                hsa.freeze(symbols);
+                symbols = {{name(kLongest, 'c'), 0x8040}, {name(100, 'd'), 0x8080}};
+                std::vector<char>(1 << 16);  // what freeze() allocates is there
+                rlimit before{};
+                getrlimit(RLIMIT_AS, &before);
+                const rlimit none{1, before.rlim_max};
+                setrlimit(RLIMIT_AS, &none);
+                hsa.freeze(std::move(symbols));
+                setrlimit(RLIMIT_AS, &before);
+                auto* queue = hsa.make_queue();
+                hsa.submit(queue, several(1, 0x8040));
+                hsa.submit(queue, several(1, 0x8080));
+                hsa.wait(queue);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.symbol(f.finished().at(0).symbol), "");
+  EXPECT_EQ(f.symbol(f.finished().at(1).symbol), std::string(100, 'd'));
+  EXPECT_EQ(f.counters()["unresolved names"], 1u);
 }
 
 TEST_F(HsaTest, NamesOfExecutablesThatCameLateAndWent) {

@@ -91,8 +91,9 @@ const char* keep_name(const char* name) {
   const size_t bytes = strlen(name) + 1;
   if (g_piece_left < bytes) {
     if (g_name_bytes + kPieceBytes > kMostNameBytes) return nullptr;
-    g_piece = static_cast<char*>(map(kPieceBytes));
-    if (g_piece == nullptr) return nullptr;
+    auto* piece = static_cast<char*>(map(kPieceBytes));
+    if (piece == nullptr) return nullptr;
+    g_piece = piece;
     g_piece_left = kPieceBytes;
     g_name_bytes += kPieceBytes;
   }

@@ -82,11 +82,16 @@ void make_signals(TracedQueue& queue, uint64_t wanted) {
   give_back_signals(queue, 0);
 }
 
+uint32_t slot_of(const TracedQueue* queue) {
+  uint32_t slot = 0;
+  while (slot < kMostQueues && g_queues[slot] != queue) ++slot;
+  return slot;
+}
+
 TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_observed) {
   // Records name a queue in 16 bits.
   if (g_numbers >= UINT16_MAX) return nullptr;
-  uint32_t slot = 0;
-  while (slot < kMostQueues && g_queues[slot] != nullptr) ++slot;
+  const uint32_t slot = slot_of(nullptr);
   if (slot == kMostQueues || queue->size == 0) return nullptr;
   const uint64_t signals = signals_for(asked < queue->size ? asked : queue->size);
   const Layout layout = layout_of(queue->size, signals);
@@ -149,9 +154,7 @@ bool observe(Queue* queue, uint32_t agent) {
         "one: kernels are recorded without GPU times");
     return true;
   }
-  for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
-    if (g_queues[slot] == observed) free_queue(slot);
-  }
+  free_queue(slot_of(observed));
   // Nothing has named it yet, so the next queue takes the number.
   --g_numbers;
   return false;
@@ -176,8 +179,12 @@ void count(Counter counter) { g_process.counts[counter].fetch_add(1, std::memory
 Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
                        uint32_t private_bytes, uint32_t group_bytes, Queue** queue) {
   const uint32_t number = agent_number(agent);
-  if (number == kMostAgents || queue == nullptr || !Session::get().running())
-    return g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  if (number == kMostAgents || queue == nullptr || !Session::get().running()) {
+    const Status made =
+        g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+    if (made == kSuccess && number == kMostAgents) count(kCount_plain_queues);
+    return made;
+  }
   Locked locked(&g_lock);
   if (g_runtime.is_behind_another) {
     const Status made =
@@ -209,18 +216,32 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
   return kSuccess;
 }
 
+// The lock is not held in the runtime's call, which may wait for a thread that makes a queue. So another one
+// may get this address before that returns: the entry is found, and loses its address, before.
 Status on_queue_destroy(Queue* queue) {
-  const Status destroyed = g_runtime.queue_destroy(queue);
-  if (!Session::get().running() && Session::get().phase() != Phase::kClosed) return destroyed;
-  Locked locked(&g_lock);
-  for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
-    TracedQueue* gone = g_queues[slot];
-    if (gone == nullptr || gone->queue != queue) continue;
-    collect(*gone, ThreadLog::get(), UINT64_MAX);
-    gone->counters.add(kCount_unfinished, open_kernels(*gone));
-    give_back_signals(*gone, gone->head.load());  // nothing runs there any more
-    free_queue(slot);
+  if (!Session::get().running() && Session::get().phase() != Phase::kClosed)
+    return g_runtime.queue_destroy(queue);
+  TracedQueue* gone = nullptr;
+  {
+    Locked locked(&g_lock);
+    for (TracedQueue* traced : g_queues) {
+      if (traced != nullptr && queue != nullptr && traced->queue == queue) gone = traced;
+    }
+    if (gone != nullptr) gone->queue = nullptr;
   }
+  const Status destroyed = g_runtime.queue_destroy(queue);
+  if (gone == nullptr) return destroyed;
+  Locked locked(&g_lock);
+  if (destroyed != kSuccess) {
+    gone->queue = queue;  // the runtime still calls with it
+    return destroyed;
+  }
+  const uint32_t slot = slot_of(gone);
+  if (slot == kMostQueues) return destroyed;  // dropped meanwhile
+  collect(*gone, ThreadLog::get(), UINT64_MAX);
+  gone->counters.add(kCount_unfinished, open_kernels(*gone));
+  give_back_signals(*gone, gone->head.load());  // nothing runs there any more
+  free_queue(slot);
   return destroyed;
 }
 

@@ -26,7 +26,7 @@ void report_once(nccl_abi::Logger logger) {
       !__atomic_exchange_n(&has_warned_full, true, __ATOMIC_RELAXED)) {
     log_message(logger, nccl_abi::kLogWarn,
                 state == format::FileState::kDiskFull
-                    ? "lockstep: no space left; events are counted but no longer kept"
+                    ? "lockstep: no space left; events beyond what memory holds are counted, not kept"
                     : "lockstep: size cap reached; events are counted but no longer kept");
   }
 }

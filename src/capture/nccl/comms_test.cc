@@ -141,6 +141,33 @@ TEST_F(Threads, MoreThanThereAreLogsAreCounted) {
   EXPECT_EQ(file.lost(capture::kLoss_no_log), (kThreads - format::kMaxLogs) * kEvents);
 }
 
+// A thread that found a place for its definitions and none for records claims no more: what was claimed is
+// published, and the file has every chunk that it counts.
+TEST_F(Threads, ThatFindNoRoomLeaveNoHoleInTheFile) {
+  constexpr uint64_t kThreads = 12;
+  LksFile file = record(settings("deep", "stream:512K"), [] {  // 16 chunks
+    NcclPlugin<5> plugin;
+    plugin.init();
+    std::latch all(kThreads);
+    std::atomic<uint64_t> done{0};
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (uint64_t tries = 0; tries < 3; ++tries) plugin.stop(plugin.start_coll(tries));
+        ++done;
+        done.notify_one();
+        all.arrive_and_wait();
+      });
+      done.wait(t);
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_EQ(file.count(Kind::kColl), 3u * 7);
+  EXPECT_EQ(file.lost(), 3 * (kThreads - 7));
+  EXPECT_EQ(file.header().chunks_claimed, 16u);
+  EXPECT_EQ(file.logs(), 8u) << "one has definitions alone";
+}
+
 // Threads that hand handles to one another, as user and proxy threads do.
 TEST_F(Threads, EventsOfOneCommFromManyThreadsAllArrive) {
   constexpr uint64_t kThreads = 4, kEvents = 5000;

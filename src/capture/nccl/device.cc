@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the driver that the process has loaded for the current device; a driver is never loaded for the
-// question (loaded_library.h).
+// question (capture/core/host/loaded_library.h).
 #include "capture/nccl/device.h"
 
-#include "capture/nccl/loaded_library.h"
+#include "capture/core/host/loaded_library.h"
 
 namespace lockstep::capture::nccl {
 namespace {

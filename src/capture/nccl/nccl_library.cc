@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
+#include "capture/core/host/loaded_library.h"
 #include "capture/core/session/session.h"
-#include "capture/nccl/loaded_library.h"
 #include "format/definitions.h"
 
 namespace lockstep::capture::nccl {

@@ -40,6 +40,12 @@ bool make_room(T*& array, uint32_t size, uint32_t& room) {
   return true;
 }
 
+// Events that are told to hold_open().
+bool is_held(Kind kind) {
+  return kind == Kind::kCollApi || kind == Kind::kP2pApi || kind == Kind::kApiOp || kind == Kind::kGroupApi ||
+         kind == Kind::kKernelCh;
+}
+
 }  // namespace
 
 bool FileCounters::read(uint64_t offset, void* out, size_t size) const {
@@ -313,7 +319,8 @@ void FileCounters::visit(const Chunk& chunk, const format::Walk<format::RecordHe
     case Kind::kKernelCh:
       return hold_open(chunk, entry.head());
     case Kind::kState:
-      if (entry.head().link == format::kStateStop) stop(entry.as<format::StateRecord>().target);
+      if (entry.head().link == format::kStateStop)
+        stop(entry.as<format::StateRecord>().target, entry.head().start);
       return;
     default:
       return;
@@ -325,18 +332,24 @@ void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head)
   const uint64_t position = format::entry_position(chunk.chunk_no, chunk.unit);
   const uint64_t handle = format::make_handle(static_cast<uint32_t>(head.kind), chunk.log, position);
   // Logs are read one after the other: the stop may have been read before its event.
-  for (const uint64_t stopped : stops_) {
-    if (stopped == handle) return;
+  for (const Stop& stop : stops_) {
+    if (stop.handle == handle) return;
   }
+  // Its stop may have been pushed out. Better not counted for once than open for ever.
+  if (head.start <= forgotten_ticks_) return;
   open_[open_size_++] = {handle, format::entry_offset(chunk.index, chunk.unit), head.start};
 }
 
-void FileCounters::stop(uint64_t handle) {
-  // Bounded: an event that is read after its stop was pushed out counts as open from then on.
-  stops_[next_stop_++ % kMostStops] = handle;
+void FileCounters::stop(uint64_t handle, uint64_t ticks) {
   for (uint32_t i = 0; i < open_size_; ++i) {
-    if (open_[i].handle == handle) open_[i--] = open_[--open_size_];
+    if (open_[i].handle != handle) continue;
+    open_[i] = open_[--open_size_];
+    return;
   }
+  if (!is_held(static_cast<Kind>(format::handle_kind(handle)))) return;
+  Stop& oldest = stops_[next_stop_++ % kMostStops];
+  forgotten_ticks_ = std::max(forgotten_ticks_, oldest.ticks);
+  oldest = {handle, ticks};
 }
 
 void FileCounters::close_ended() {

@@ -44,6 +44,9 @@ class FileCounters {
   struct Open {
     uint64_t handle, offset, start;
   };
+  struct Stop {
+    uint64_t handle, ticks;
+  };
   // `offset` is one of the file, whether the bytes are still in the segment or not. False, or fewer, where
   // they are not there.
   bool read(uint64_t offset, void* out, size_t size) const;
@@ -61,7 +64,7 @@ class FileCounters {
   void add_shape(Log& log, const format::ShapeDef& def);
   uint64_t bytes_of(uint16_t log, uint16_t shape, uint64_t count) const;
   void hold_open(const Chunk& chunk, const format::RecordHead& head);
-  void stop(uint64_t handle);
+  void stop(uint64_t handle, uint64_t ticks);
   void close_ended();
   void add_histograms(Totals& totals);
   void add_losses(const uint64_t (&losses)[format::kLossKinds], Totals& totals) const;
@@ -88,9 +91,10 @@ class FileCounters {
   format::Counted<uint64_t> counted_;
   Open open_[kMostOpen] = {};
   uint32_t open_size_ = 0;
-  uint64_t stops_[kMostStops] =
-      {};  // the last handles that stopped on another thread: their events may be read later
+  // The last that were read before their events, which another log has.
+  Stop stops_[kMostStops] = {};
   uint32_t next_stop_ = 0;
+  uint64_t forgotten_ticks_ = 0;  // the newest of those that were pushed out
   unsigned char buffer_[format::kChunkBytes], again_[format::kChunkBytes];
 };
 

@@ -2,6 +2,7 @@
 // The plugin as Score-P loads and asks it, beside the NCCL library in the same process.
 #include <dlfcn.h>
 
+#include <latch>
 #include <map>
 #include <string>
 #include <thread>
@@ -217,6 +218,35 @@ TEST_F(ScorepPlugin, SaysHowLongSomethingIsOpen) {
     plugin.stop(group);
     EXPECT_TRUE(host.wait([&] { return host.values["lockstep::open"] == 0; }));
     EXPECT_EQ(host.values["lockstep::oldest_open"], 0u);
+  });
+  EXPECT_TRUE(exit.ok()) << exit;
+}
+
+// A watcher's log comes first, and has more stops than are kept until their events are read.
+TEST_F(ScorepPlugin, NothingStaysOpenWhoseStopWasReadBefore) {
+  const Exit exit = run_child(settings(), [] {
+    constexpr int kEvents = 1000;
+    NcclPlugin<5> plugin;
+    plugin.init();
+    std::vector<void*> works;
+    std::latch has_log(1), are_begun(1);
+    std::thread watcher([&] {
+      plugin.stop(plugin.start_coll(0));
+      has_log.count_down();
+      are_begun.wait();
+      for (void* work : works) plugin.stop(work);
+    });
+    has_log.wait();
+    void* const task = plugin.start_coll(1);
+    for (int n = 0; n < kEvents; ++n) works.push_back(plugin.start_kernel_ch(task));
+    are_begun.count_down();
+    watcher.join();
+    ScorepHost host({"open", "operations"});
+    EXPECT_TRUE(host.wait([&] { return host.values["lockstep::operations"] == 2; }));
+    EXPECT_EQ(host.values["lockstep::open"], 0u);
+    void* const group = plugin.start_group_api();
+    EXPECT_TRUE(host.wait([&] { return host.values["lockstep::open"] == 1; }));
+    plugin.stop(group);
   });
   EXPECT_TRUE(exit.ok()) << exit;
 }

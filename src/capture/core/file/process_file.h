@@ -67,6 +67,13 @@ class ProcessFile {
     if (place == kNoChunk) place = take_new();
     return place == kNoChunk ? place : give_number(place);
   }
+  // The same for definitions of a log, which nothing overwrites: half of a ring at most, of all logs.
+  uint32_t claim_definitions() {
+    if (ring_ && definitions_.load(std::memory_order_relaxed) >= cap_chunks_ / 2) return kNoChunk;
+    const uint32_t place = claim_chunk();
+    if (place != kNoChunk) definitions_.fetch_add(1, std::memory_order_relaxed);
+    return place;
+  }
   // As claim_chunk; when none is ready, allocates one for the caller alone.
   uint32_t make_chunk();
   // Ring: a chunk for a log that holds `owned` ones, unless that would be more than its share.
@@ -162,6 +169,7 @@ class ProcessFile {
   std::atomic<uint32_t> numbers_{0};   // stream: handed out; kNoChunk: no more of them
   std::atomic<uint32_t> ended_at_{0};  // what numbers_ was before, in a ring claimed_
   std::atomic<uint32_t> ready_{0};     // places that are allocated
+  std::atomic<uint32_t> definitions_{0};
   uint32_t populated_ = 0;
   // Places given back, as a stack. The head holds 1 + the top's index, and in its upper half a count of
   // changes, so that a head seen twice is the same stack.

@@ -217,6 +217,17 @@ TEST_F(ProcessFileTest, AShareOfARingIsFourTimesWhatIsLeft) {
   EXPECT_EQ(file.claim_share(79), *all.begin()) << "what was given back is there for others";
 }
 
+TEST_F(ProcessFileTest, DefinitionsLeaveHalfOfARing) {
+  config_.retention = format::Retention::kRing;
+  config_.cap_bytes = 64 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_NE(file.claim_definitions(), kNoChunk);
+  EXPECT_EQ(file.claim_definitions(), kNoChunk);
+  EXPECT_EQ(file.unclaimed(), 32u);
+  EXPECT_NE(file.claim_chunk(), kNoChunk);
+}
+
 TEST_F(ProcessFileTest, GivesEachReturnedChunkToOne) {
   config_.retention = format::Retention::kRing;
   config_.cap_bytes = 64 * format::kChunkBytes;

@@ -20,7 +20,7 @@ class DefinitionChunks {
   // Uncleared room; nullptr if there is no chunk for it.
   char* room(size_t bytes) {
     if (used_ + bytes > format::kLastUnit * format::kUnitBytes) {
-      const uint32_t index = Session::get().file().claim_chunk();
+      const uint32_t index = Session::get().file().claim_definitions();
       if (index == kNoChunk) return nullptr;
       name_next(chunk_, index);
       chunk_ = open_chunk(index, format::Purpose::kDefs, ++chunk_no_, owner_);

@@ -58,20 +58,16 @@ uint16_t Interning::find_stream(uint64_t stream) {
   return id;
 }
 
-// Bytes of names of ranges, of all logs.
-static uint64_t g_range_name_bytes;
+// Bytes of names of all logs; of kernels, of ranges.
+static uint64_t g_kernel_name_bytes, g_range_name_bytes;
 
-static void give_back_range_name(size_t bytes) {
-  __atomic_fetch_sub(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
-}
-
-static bool take_range_name(size_t bytes) {
+static bool take_name(uint64_t* all, size_t bytes) {
   const ProcessFile& file = Session::get().file();
-  const uint64_t most = uint64_t{file.cap_chunks()} * format::kChunkBytes / Interning::kRangeNamesOfRing;
-  const uint64_t taken = __atomic_add_fetch(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
+  const uint64_t most = uint64_t{file.cap_chunks()} * format::kChunkBytes / Interning::kNamesOfRing;
+  const uint64_t taken = __atomic_add_fetch(all, bytes, __ATOMIC_RELAXED);
   if (!file.ring() || taken <= most) return true;
   // Taken first and given back: two threads that look before they take could both go beyond the bound.
-  give_back_range_name(bytes);
+  __atomic_fetch_sub(all, bytes, __ATOMIC_RELAXED);
   return false;
 }
 
@@ -88,10 +84,11 @@ uint32_t Interning::find_name(Names* names, format::Def kind, const char* name, 
   const size_t bytes =
       sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always
   const bool is_range = kind == format::Def::kRangeName;
-  const bool is_full = is_range && (names->next > kMostRangeNames || !take_range_name(bytes));
-  char* at = is_full ? nullptr : chunks_.room(bytes);
+  uint64_t* const all = is_range ? &g_range_name_bytes : &g_kernel_name_bytes;
+  if ((is_range && names->next > kMostRangeNames) || !take_name(all, bytes)) return 0;
+  char* at = chunks_.room(bytes);
   if (at == nullptr) {
-    if (is_range && !is_full) give_back_range_name(bytes);
+    __atomic_fetch_sub(all, bytes, __ATOMIC_RELAXED);
     return 0;
   }
   auto* definition = clear_definition<format::NameDef>(at, bytes);

@@ -57,12 +57,13 @@ class Interning {
   uint32_t kernel_name(const char* name, size_t length) {
     return find_name(&kernel_names_, format::Def::kKernelName, name, length);
   }
-  // Programs make up names as they go: a log has kMostRangeNames, and in ring retention those of all logs
-  // take 1 / kRangeNamesOfRing of the ring.
+  // Programs make up names as they go, of kernels where they compile them: in ring retention those of all
+  // logs take 1 / kNamesOfRing of the ring, those of ranges as much again, of which a log has
+  // kMostRangeNames.
   uint32_t range_name(const char* name, size_t length) {
     return find_name(&range_names_, format::Def::kRangeName, name, length);
   }
-  static constexpr uint32_t kMostRangeNames = 16384, kRangeNamesOfRing = 8;
+  static constexpr uint32_t kMostRangeNames = 16384, kNamesOfRing = 8;
 
  private:
   static constexpr uint32_t kShapes = 64, kStreams = 16;

@@ -33,14 +33,10 @@ void LogTable::give_back(ThreadLog* log) {
   __atomic_fetch_sub(&taken_, 1, __ATOMIC_RELAXED);
 }
 
-void LogTable::at_thread_end(ThreadLog* log, void (*end)(void*)) {
-  // Of two threads with their first event at once, the second may find the key half made: it does not wait,
-  // and its slot is not used again.
-  uint32_t none = 0;
-  if (__atomic_compare_exchange_n(&key_state_, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
-      pthread_key_create(&key_, end) == 0)
-    __atomic_store_n(&key_state_, 2, __ATOMIC_RELEASE);
-  if (__atomic_load_n(&key_state_, __ATOMIC_ACQUIRE) == 2) pthread_setspecific(key_, log);
+void LogTable::make_key(void (*end)(void*)) { has_key_ = pthread_key_create(&key_, end) == 0; }
+
+void LogTable::at_thread_end(ThreadLog* log) {
+  if (has_key_) pthread_setspecific(key_, log);
 }
 
 }  // namespace lockstep::capture

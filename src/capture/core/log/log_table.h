@@ -16,9 +16,11 @@ class LogTable {
   // nullptr: all are taken.
   ThreadLog* take();
   void give_back(ThreadLog* log);
-  // Calls `end(log)` when the calling thread ends. Where no key is to be had its slot is simply not used
-  // again.
-  void at_thread_end(ThreadLog* log, void (*end)(void*));
+  // Once, before any thread has a log: what at_thread_end() calls. Where no key is to be had slots are simply
+  // not used again.
+  void make_key(void (*end)(void*));
+  // Calls `end(log)` when the calling thread ends.
+  void at_thread_end(ThreadLog* log);
   // From 1 on, as records name it.
   uint32_t number(const ThreadLog* log) const { return static_cast<uint32_t>(log - logs_) + 1; }
   // nullptr: no thread has ever had it.
@@ -36,7 +38,7 @@ class LogTable {
   uint32_t used_;                  // slots ever used
   uint32_t taken_;
   pthread_key_t key_;
-  uint32_t key_state_;  // 0 none, 1 being made, 2 ready
+  bool has_key_;
 };
 
 }  // namespace lockstep::capture

@@ -28,6 +28,8 @@ uint64_t ThreadLog::window_begin(uint32_t number) {
 
 uint32_t ThreadLog::threads() { return LogTable::get().taken(); }
 
+void ThreadLog::prepare() { LogTable::get().make_key(release); }
+
 void ThreadLog::release(void* log) {
   tls_log = nullptr;
   static_cast<ThreadLog*>(log)->leave_window();
@@ -55,7 +57,7 @@ ThreadLog* ThreadLog::register_thread() {
   }
   session.thread_registered();
   log->adopt_thread();
-  table.at_thread_end(log, release);
+  table.at_thread_end(log);
   tls_log = log;
   return log;
 }
@@ -92,14 +94,18 @@ ThreadLog* ThreadLog::log_for_late(uint64_t handle) {
 
 bool ThreadLog::start(uint32_t id) {
   ProcessFile& file = Session::get().file();
-  uint32_t defs = file.make_chunk();
-  uint32_t records = defs == kNoChunk ? kNoChunk : file.make_chunk();
+  // There since an attempt that found a place for definitions alone: a chunk that was claimed is published.
+  if (losses_ == nullptr) {
+    const uint32_t defs = file.make_chunk();
+    if (defs == kNoChunk) return false;
+    id_ = id;
+    names_.begin(defs, log_owner());
+    auto* info = names_.chunks().define<format::LogDef>();
+    losses_ = info->losses;
+    publish_definition(info, format::Def::kLog, id_);
+  }
+  const uint32_t records = file.make_chunk();
   if (records == kNoChunk) return false;
-  id_ = id;
-  names_.begin(defs, log_owner());
-  auto* info = names_.chunks().define<format::LogDef>();
-  losses_ = info->losses;
-  publish_definition(info, format::Def::kLog, id_);
   oldest_index_ = records;
   owned_ = 1;
   chunk_no_ = 0;
@@ -118,7 +124,7 @@ void ThreadLog::adopt_thread() {
   ++owner_;
   names_.chunks().set_owner(log_owner());
   auto* thread = names_.chunks().define<format::ThreadDef>();
-  if (thread == nullptr) return;
+  if (thread == nullptr) return Session::get().lose(kLoss_meta_full);
   thread->from_position = format::handle_position(handle_at(cursor_, format::Kind::kNone));
   prctl(PR_GET_NAME, thread->name);
   thread->pthread = reinterpret_cast<uint64_t>(pthread_self());

@@ -38,6 +38,8 @@ class ThreadLog {
     return __builtin_expect(log != nullptr, 1) ? log : register_thread();
   }
   static void forget_current() { tls_log = nullptr; }
+  // Once, before any thread may register: of two that came first at once, neither waits for the other.
+  static void prepare();
   // What became of a handle that is not in this thread's window: never given to the host, its record
   // overwritten by newer ones (ring retention), or its record in the file.
   enum class Issued { kNever, kOverwritten, kKept };

@@ -103,7 +103,7 @@ Control::Seen Control::look(const format::FileHeader* header, int64_t now_monoto
   }
   if (in_window() && now_monotonic_ns >= until_ns_) {
     until_ns_ = 0;
-    seen.changed = unreported_ = true;
+    seen.changed = seen.window_ended = unreported_ = true;
   }
   return seen;
 }

@@ -39,8 +39,9 @@ bool parse_sample(const char* text, uint32_t* keep, uint32_t* of);
 class Control {
  public:
   struct Seen {
-    bool changed = false;  // now() is another one
-    bool refused = false;  // a request that makes no sense; once for each
+    bool changed = false;       // now() is another one
+    bool window_ended = false;  // it changed by time, not by a request
+    bool refused = false;       // a request that makes no sense; once for each
     bool mark = false;
     bool save = false;                          // into the file what is in memory alone
     char text[format::kControlTextBytes] = {};  // of the mark

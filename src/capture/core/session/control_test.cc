@@ -80,10 +80,20 @@ TEST_F(ControlTest, AWindowEndsByItself) {
   EXPECT_EQ(control_.now().mode, Mode::kDeep);
   EXPECT_EQ(header_.in_force.mode_after, static_cast<uint32_t>(Mode::kLite));
   EXPECT_FALSE(look(4999).changed);
-  EXPECT_TRUE(look(5000).changed);
+  EXPECT_TRUE(look(5000).window_ended);
   EXPECT_EQ(control_.now().mode, Mode::kLite);
   EXPECT_EQ(header_.in_force.until_monotonic_ns, 0);
   EXPECT_FALSE(look(9000).changed);
+}
+
+TEST_F(ControlTest, ARequestThatEndsAWindowIsARequest) {
+  ask(mode(Mode::kDeep, 5000));
+  look(1000);
+  ask(mode(Mode::kLite));
+  const Control::Seen seen = look(2000);
+  EXPECT_TRUE(seen.changed);
+  EXPECT_FALSE(control_.in_window());
+  EXPECT_FALSE(seen.window_ended);
 }
 
 TEST_F(ControlTest, ALaterWindowReplacesTheEarlierOne) {

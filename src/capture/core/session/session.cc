@@ -118,6 +118,7 @@ bool Session::start_locked(format::Source source) {
   control_.start(config_, header);
   add_mode_locked(format::ModeReason::kStart);
   if (steering_.record != nullptr) steering_.record(control_.now());
+  ThreadLog::prepare();
   file_.set_state(format::FileState::kOpen);
   phase_.store(Phase::kRunning, std::memory_order_release);
   // From here on adopters take the segment for ours, so all that they read of it is there.
@@ -147,8 +148,9 @@ void Session::publish_message() {
 }
 
 const char* Session::take_message(bool* is_warning) {
+  if (!message_ready_.exchange(false, std::memory_order_acq_rel)) return nullptr;
   *is_warning = message_is_warning_;
-  return message_ready_.exchange(false, std::memory_order_acq_rel) ? message_ : nullptr;
+  return message_;
 }
 
 // Uncleared.
@@ -304,7 +306,6 @@ void Session::add_mode_locked(format::ModeReason reason) {
 
 // Off the lock but for the definition: what a request changes may wait for other threads.
 void Session::look_at_control() {
-  const bool had_window = control_.in_window();
   const Control::Seen seen = control_.look(file_.header(), clock_ns(CLOCK_MONOTONIC));
   if (seen.refused) lose(kLoss_bad_control);
   if (seen.mark) {
@@ -314,8 +315,7 @@ void Session::look_at_control() {
     if (steering_.record != nullptr) steering_.record(control_.now());
     Locked locked(&g_lock);
     if (running())
-      add_mode_locked(had_window && !control_.in_window() ? format::ModeReason::kWindowEnd
-                                                          : format::ModeReason::kControl);
+      add_mode_locked(seen.window_ended ? format::ModeReason::kWindowEnd : format::ModeReason::kControl);
   }
   if (steering_.apply_pending != nullptr) steering_.apply_pending();
   if (control_.answer(file_.header())) g_writer.answer(seen.save);

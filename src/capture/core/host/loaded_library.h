@@ -7,20 +7,37 @@
 #include <link.h>
 #include <string.h>
 
-namespace lockstep::capture::nccl {
+namespace lockstep::capture {
 
 inline const char* file_name_of(const char* path) {
   const char* slash = strrchr(path, '/');
   return slash != nullptr ? slash + 1 : path;
 }
 
-// Holds the library open while it lives. False, and no function, where it is not loaded. Takes locks of the
-// loader: not for the event path.
+// Takes locks of the loader: not for the event path.
+inline bool find_loaded(const char* name, char (&path)[1024]) {
+  struct Search {
+    const char* name;
+    char (&path)[1024];
+  } search{name, path};
+  const auto compare = [](dl_phdr_info* object, size_t, void* data) {
+    auto* wanted = static_cast<Search*>(data);
+    const char* const file = file_name_of(object->dlpi_name);
+    const size_t length = strlen(wanted->name);
+    if (strncmp(file, wanted->name, length) != 0 || (file[length] != 0 && file[length] != '.')) return 0;
+    if (strlen(object->dlpi_name) >= sizeof wanted->path) return 0;
+    strcpy(wanted->path, object->dlpi_name);
+    return 1;
+  };
+  return dl_iterate_phdr(compare, &search) != 0;
+}
+
+// Holds the library open while it lives. False, and no function, where it is not loaded.
 class LoadedLibrary {
  public:
   explicit LoadedLibrary(const char* name) {
-    Search search{name, {}};
-    if (dl_iterate_phdr(compare, &search) != 0) handle_ = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
+    char path[1024];
+    if (find_loaded(name, path)) handle_ = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   }
   ~LoadedLibrary() {
     if (handle_ != nullptr) dlclose(handle_);
@@ -34,21 +51,7 @@ class LoadedLibrary {
   }
 
  private:
-  struct Search {
-    const char* name;
-    char path[1024];
-  };
-  static int compare(dl_phdr_info* object, size_t, void* data) {
-    auto* search = static_cast<Search*>(data);
-    const char* const file = file_name_of(object->dlpi_name);
-    const size_t length = strlen(search->name);
-    if (strncmp(file, search->name, length) != 0 || (file[length] != 0 && file[length] != '.')) return 0;
-    if (strlen(object->dlpi_name) >= sizeof search->path) return 0;
-    strcpy(search->path, object->dlpi_name);
-    return 1;
-  }
-
   void* handle_ = nullptr;
 };
 
-}  // namespace lockstep::capture::nccl
+}  // namespace lockstep::capture
