@@ -393,7 +393,11 @@ void LiveTail::add_task(const Entry& entry, const Record& record, std::optional<
 
 void LiveTail::add_api_op(const Entry& entry, Log& log) {
   auto record = entry.as<format::ApiOpRecord>();
-  add_task(entry, record, record.peer < 0 ? std::optional(record.seq) : std::nullopt, log);
+  const bool is_old = process_.header.minor < format::kMinorOfDeclaredFlags,
+             is_p2p = is_old ? record.peer >= 0 : (record.head.flags & format::kFlagP2p) != 0;
+  // A program's 0 is the largest number there is: no later one would be newer.
+  const bool is_numbered = !is_p2p && record.seq != UINT64_MAX;
+  add_task(entry, record, is_numbered ? std::optional(record.seq) : std::nullopt, log);
   const LiveOp& op = recent_[entry.handle];
   if (tally_ && (record.head.flags & format::kFlagStopped) != 0)
     count_ended(*file_, {entry.offset, record.head.start, op, record.head.kind}, 0);

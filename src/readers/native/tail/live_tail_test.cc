@@ -130,6 +130,30 @@ TEST(LiveTail, GpuWorkIsNamedAfterItsOperationAndEndsFromAnotherThread) {
   EXPECT_EQ(tail->process().open, 0u);
 }
 
+// Which of them have a number, and are held against the other ranks.
+TEST(LiveTail, NumbersOfDeclaredOperations) {
+  Growing growing;
+  auto tail = growing.open();
+  const uint16_t shape = growing.log->shape("my_op");
+  auto declare = [&](uint64_t start, uint64_t seq, int32_t peer, uint8_t flags) {
+    format::ApiOpRecord op{};
+    op.head = head(start, 10, flags);
+    op.comm = growing.world;
+    op.peer = peer;
+    op.seq = seq;
+    op.shape = shape;
+    growing.log->add(Kind::kApiOp, op);
+  };
+  declare(1000, UINT64_MAX, -1, format::kFlagSeqKnown);  // the program's 0
+  declare(2000, 5, -1, format::kFlagSeqKnown);
+  declare(3000, 9, -1, format::kFlagP2p);  // a send whose peer was not said
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().comms[0].functions.at("my_op").newest, 5u);
+  declare(4000, 6, 2, 0);  // a collective with a root as its peer
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().comms[0].functions.at("my_op").newest, 6u);
+}
+
 // They are no operations, and are told once they are over.
 TEST(LiveTail, PassesOverKernelsAndLaunches) {
   Growing growing;
