@@ -433,7 +433,9 @@ void LiveTail::add_launch(const Entry& entry, Log& log) {
   auto head = entry.as<format::RecordHead>();
   const uint64_t position = format::handle_position(entry.handle);
   if (head.link == 0 || position - head.link != log.group.position || log.group.calls != 1 ||
-      ++log.group.launches > 1)
+  // Nothing tells later when one ended that is read while it is open: it would take the calls of others.
+      ++log.group.launches > 1 || (head.flags & format::kFlagStopped) == 0 ||
+      head.stop_after == format::kSaturated)
     return;
   if (log.threads.empty() && look_again()) read_definitions(*file_, log);
   const format::ThreadDef* owner = nullptr;
@@ -441,9 +443,7 @@ void LiveTail::add_launch(const Entry& entry, Log& log) {
     if (thread.from_position <= position) owner = &thread;
   }
   if (owner == nullptr) return;
-  const uint64_t end = (head.flags & format::kFlagStopped) == 0 || head.stop_after == format::kSaturated
-                           ? 0
-                           : head.start + head.stop_after;
+  const uint64_t end = head.start + head.stop_after;
   join_->add_launch({static_cast<uint32_t>(owner->pthread), false}, head.start, end, log.group.op);
   join_->add_launch({owner->head.id, true}, head.start, end, log.group.op);
 }

@@ -439,6 +439,24 @@ TEST(LiveTail, GivesKernelsToTheOperationsThatLaunchedThem) {
   EXPECT_NEAR(rest->sum, 12e-6, 1e-12);
 }
 
+// A launch that is read while it is open would take the calls of whoever comes next on its thread.
+TEST(LiveTail, GivesNoKernelToALaunchThatMayBeOver) {
+  WithKernels job;
+  job.group(10'000, 1);
+  auto& launch = job.caller->last<format::KernelLaunchRecord>();
+  launch.head.flags = 0;
+  launch.head.stop_after = 0;
+  job.look();
+  job.group(20'000, 2);
+  job.kernel(21'000, 4000, 2);
+  job.call(20'310, 2);
+  for (uint32_t i = 0; i <= LaunchJoin::kPatience; ++i) job.look();
+  EXPECT_EQ(in_all(*job.of_kernels(*job.nccl_tail, job.world)), 0u);
+  const SecondsHistogram* rest = job.of_kernels(*job.cuda_tail, format::kNoComm);
+  ASSERT_NE(rest, nullptr);
+  EXPECT_EQ(in_all(*rest), 1u);
+}
+
 TEST(LiveTail, JoinsKernelsThatAreToldInAnotherLook) {
   WithKernels job;
   job.group(10'000, 1);
