@@ -487,6 +487,55 @@ TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
   EXPECT_LT(counts_of(*tail, "AllReduce")->counted.operations(), seq);
 }
 
+// Ring retention writes what is open again, and says behind it under which handle the host knows it.
+TEST(LiveTail, CountsDoNotFallWhereARecordMoves) {
+  Growing growing(4);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  const uint64_t issued = growing.coll(1000, 0);
+  auto move = [&](uint64_t now) {
+    format::LinkRecord link{};
+    link.head.flags = format::kFlagMoved;
+    link.child = now;
+    link.parent = issued;
+    growing.log->add(Kind::kLink, link);
+  };
+  move(growing.coll(1000, 0));
+  growing.refresh(*tail);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), 1u);
+  const uint64_t again = growing.coll(1000, 0);
+  growing.refresh(*tail);  // between the record and its link
+  const uint64_t counted = counts_of(*tail, "AllReduce")->counted.operations();
+  move(again);
+  growing.refresh(*tail);
+  EXPECT_GE(counts_of(*tail, "AllReduce")->counted.operations(), counted);
+}
+
+TEST(LiveTail, ChannelsOfATaskThatMovesAreTogether) {
+  Growing growing(4);
+  FileBuilder::Log& progress = growing.file.log(12, "progress");
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  format::CollRecord task{head(1000), 256, 0, 0, 0, growing.world, growing.log->shape("AllReduce"),
+                          2,          16,  0, 0};
+  const uint64_t issued = growing.log->add(Kind::kColl, task);
+  auto channel = [&](uint64_t stop) {
+    progress.add(Kind::kKernelCh,
+                 format::KernelChRecord{head(2000, 10), issued, 100, stop, growing.world, 0});
+  };
+  channel(600);
+  growing.refresh(*tail);
+  format::LinkRecord link{};
+  link.head.flags = format::kFlagMoved;
+  link.child = growing.log->add(Kind::kColl, task);
+  link.parent = issued;
+  growing.log->add(Kind::kLink, link);
+  channel(1100);  // the host knows the first handle alone
+  growing.refresh(*tail);
+  const SecondsHistogram& gpu =
+      counts_of(*tail, "AllReduce")->gpu_seconds[static_cast<size_t>(LiveSource::kChannels)];
+  EXPECT_EQ(in_all(gpu), 1u);
+  EXPECT_NEAR(gpu.sum, 1e-6, 1e-12);
+}
+
 TEST(LiveTally, GpuWorkOfAnEndedTaskThatComesAgainIsHarmless) {
   LiveTally tally;
   const LiveTally::Operation op{.comm = 0, .func = "AllReduce", .ranks = 8, .bytes = 64};
