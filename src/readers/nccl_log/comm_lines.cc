@@ -22,10 +22,7 @@ std::string_view value_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-int32_t number_of(std::string_view text, std::string_view name) {
-  const std::string_view value = value_of(text, name);
-  return value.empty() || value.size() > 9 ? -1 : static_cast<int32_t>(to_int(value));
-}
+int32_t number_of(std::string_view text, std::string_view name) { return to_small(value_of(text, name)); }
 
 bool is_same_life(const CommPart& part, int32_t rank, int32_t ranks) {
   return part.rank == rank && (part.ranks < 0 || ranks < 0 || part.ranks == ranks);
