@@ -50,7 +50,8 @@ inline constexpr uint8_t kFlagComplete = 0x08;   // CeSync.isComplete
 inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl.intraBatchSync
 inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
 inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
-// ApiOp, since minor 5
+// ApiOp, since this minor
+inline constexpr uint16_t kMinorOfDeclaredFlags = 5;
 inline constexpr uint8_t kFlagSeqKnown = 0x02;  // seq is one less than the program's number, not counted here
 inline constexpr uint8_t kFlagP2p = 0x04;       // PyTorch's isP2P
 inline constexpr uint8_t kFlagAsyncKnown = 0x08;  // whether the caller waits for it is known

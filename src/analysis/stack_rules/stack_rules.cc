@@ -143,6 +143,8 @@ std::vector<Finding> judge(const StacksModel& model) {
   if (groups.size() > kMostLines)
     finding.evidence.push_back("and " + wording::count(groups.size() - kMostLines, "further place"));
   if (model.left_out > 0) finding.evidence.push_back(wording::count(model.left_out, "stack") + " left out");
+  finding.evidence.insert(finding.evidence.end(), model.unreadable_files.begin(),
+                          model.unreadable_files.end());
   return {std::move(finding)};
 }
 

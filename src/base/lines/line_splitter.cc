@@ -76,6 +76,15 @@ void LineSplitter::keep(std::string_view part) {
   cut_bytes_ += part.size() - fits;
 }
 
+// The cut is ours, and no damage.
+void LineSplitter::drop_half_character() {
+  size_t begin = carry_.size() - 1;
+  while (begin + 4 > carry_.size() && (static_cast<unsigned char>(carry_[begin]) & 0xC0) == 0x80) --begin;
+  if (utf8_length(std::string_view(carry_).substr(begin)) != 0) return;
+  cut_bytes_ += carry_.size() - begin;
+  carry_.resize(begin);
+}
+
 std::string_view LineSplitter::clean(std::string_view line) {
   is_damaged_ = false;
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);

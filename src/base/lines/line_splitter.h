@@ -52,10 +52,12 @@ class LineSplitter {
 
  private:
   void keep(std::string_view part);
+  void drop_half_character();
   std::string_view clean(std::string_view line);
   std::string_view without_marks(std::string_view line);
   template <class Visit>
   void flush(Visit& visit) {
+    if (is_cut_) drop_half_character();
     visit(clean(carry_));
     carry_.clear();
     is_cut_ = false;

@@ -44,6 +44,20 @@ TEST(LineSplitter, LongLinesAreCutAndCounted) {
   EXPECT_EQ(splitter.cut_bytes(), 400000 - LineSplitter::kLineMost);
 }
 
+TEST(LineSplitter, ACutInsideACharacterIsNoDamage) {
+  for (const std::string character : {"\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"}) {
+    for (size_t before = 0; before <= character.size(); ++before) {
+      LineSplitter splitter;
+      std::string line = "NCCL" + std::string(LineSplitter::kLineMost - 4 - before, 'x') + character + "yyyy";
+      size_t size = 0;
+      splitter.feed(line + '\n', [&](std::string_view text) { size = text.size(); });
+      EXPECT_FALSE(splitter.is_damaged()) << before;
+      EXPECT_EQ(size, LineSplitter::kLineMost - (before < character.size() ? before : 0));
+      EXPECT_EQ(splitter.cut_bytes(), line.size() - size);
+    }
+  }
+}
+
 TEST(LineSplitter, ALineOfTenGigabytesIsCutLikeAnyOther) {
   LineSplitter splitter;
   size_t lines = 0, longest = 0;

@@ -24,7 +24,8 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
+// So late that sums with it would overflow, it is damage.
+int64_t time_or_none(int64_t ns) { return ns > INT64_MAX / 2 ? 0 : std::max<int64_t>(ns, 0); }
 
 // A pickle may name one value many times, which no recorder does: what is looked at, and what is made of it,
 // is bounded by what a dump without such references can hold.

@@ -58,7 +58,7 @@ int64_t written_ns(const Dump& dump) {
     for (const Entry& entry : dump.entries) {
       if (entry.completion == Completion::kCompleted || entry.created_ns == 0) continue;
       // The first open operation is the oldest, so its limit passes first.
-      limit = std::max(last, std::min(entry.created_ns, INT64_MAX - entry.timeout_ns) + entry.timeout_ns);
+      limit = std::max(last, entry.created_ns + entry.timeout_ns);
       break;
     }
   }

@@ -107,6 +107,16 @@ TEST_F(FlightRecorder, WasWrittenWhenTheOldestOpenOperationTimedOut) {
   EXPECT_EQ(load(*open(), 0).processes.heartbeat_ns[0], kStart + 9 * kSecond);
 }
 
+TEST_F(FlightRecorder, ATimeWithoutATimeBehindItIsNone) {
+  Json late = entry(1, 5, "completed");
+  late["time_created_ns"] = INT64_MAX;
+  late["time_discovered_completed_ns"] = 0;
+  write("fr_0", {entry(0, 0, "completed"), late});
+  const model::Trace trace = load(*open(), 0);
+  EXPECT_EQ(trace.processes.heartbeat_ns[0], kStart + kSecond / 10);
+  EXPECT_EQ(lost(trace, model::kLossUnproven), 1u);
+}
+
 // A file that is less than a second younger than its last entry was not written when a time limit had passed:
 // it is a copy.
 TEST_F(FlightRecorder, AFilesOwnTimeCountsFromASecondOn) {

@@ -2,6 +2,7 @@
 // Interprets the opcodes that a dump of plain lists, dicts, numbers and texts needs, and refuses every other
 // one. Python's own reader executes what the file says: GLOBAL and REDUCE call any function. Nothing here can
 // call anything. A file that ends early is not an error: what was built so far is handed out as cut.
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <unordered_map>
@@ -95,10 +96,12 @@ class Machine {
 
   // What is complete: entries whose dict is closed, and the keys before them.
   Result<Document> cut() {
+    problem_ = nullptr;
     while (marks_.size() > kEntriesDepth) {
       const size_t mark = marks_.back();
       marks_.pop_back();
-      stack_.resize(mark == 0 ? 0 : mark - 1);  // with the container that it would have filled
+      // With the container that it would have filled, if that is not below the next mark.
+      stack_.resize(std::max(mark, marks_.back() + 1) - 1);
     }
     // An entry that was just begun.
     if (marks_.size() == kEntriesDepth && stack_.size() > marks_.back()) {
@@ -113,7 +116,7 @@ class Machine {
       const bool is_dict = document_.values[stack_[mark - 1]].kind == Kind::kDict;
       if (is_dict && (stack_.size() - mark) % 2 != 0) stack_.pop_back();
       fill(is_dict ? Kind::kDict : Kind::kList);
-      if (problem_ != nullptr && *problem_ != 0) return wrong(problem_);
+      if (problem_ != nullptr) return wrong(problem_);
     }
     if (stack_.empty()) return wrong("it ends before anything is complete");
     document_.root = stack_.front();

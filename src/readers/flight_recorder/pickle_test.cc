@@ -38,7 +38,7 @@ TEST(Pickle, NumbersOfEverySize) {
   ASSERT_EQ(items.size(), integers.size() + 4);
   for (size_t i = 0; i < integers.size(); ++i)
     EXPECT_EQ(document.values.integer(items[i], -9), integers[i]) << i;
-  EXPECT_EQ(document.values.number(items[7], 0), 0.5);
+  EXPECT_EQ(document.values[items[7]].number, 0.5);
   EXPECT_EQ(document.values.integer(items[8], -9), 1);
   EXPECT_EQ(document.values.integer(items[9], -9), 0);
   EXPECT_EQ(document.values.integer(items[10], -9), -9) << "None is no number";
@@ -154,6 +154,19 @@ TEST(Pickle, OfACutFileWhatWasCompleteIsKept) {
     most = entries;
   }
   EXPECT_EQ(most, 2u);
+}
+
+// Two marks with nothing between them: the inner one has no container.
+TEST(Pickle, ACutFileWithMarksAtOnePlaceIsReadOrRefused) {
+  const std::string begun = "}(" + text("version") + text("2.10") + text("entries") + "](";
+  for (const std::string& more : {"("s, "(("s, "N(("s, "}(("s}) {
+    const std::string bytes = proto(begun + more);
+    const Document document = read(bytes);
+    EXPECT_FALSE(document.cut.empty());
+    EXPECT_EQ(document.values.text(document.values.find(document.root, "version")), "2.10");
+  }
+  EXPECT_NE(error(proto("}((")).find("items without a container"), std::string::npos);
+  EXPECT_NE(error(proto("N(")).find("takes none"), std::string::npos);
 }
 
 TEST(Json, BecomesTheSameValues) {

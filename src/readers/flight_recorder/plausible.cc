@@ -40,7 +40,7 @@ bool Plausibility::has_its_keys(const Values& values, ValueId from) const {
 bool Plausibility::follows(const Values& values, ValueId from) {
   const int64_t record = values.integer(values.find(from, "record_id"), -1), before = record_;
   record_ = record;
-  return record >= 0 && (before < 0 || record == before + 1);
+  return record >= 0 && (before < 0 || record - 1 == before);
 }
 
 bool Plausibility::has_its_time(const Values& values, ValueId from, const Entry& entry) {

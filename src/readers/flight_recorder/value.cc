@@ -44,14 +44,6 @@ int64_t Values::integer(ValueId id, int64_t otherwise) const {
   }
 }
 
-double Values::number(ValueId id, double otherwise) const {
-  if (id == kNoValue) return otherwise;
-  const Value& value = values_[id];
-  return value.kind == Value::Kind::kFloat ? value.number
-         : value.kind == Value::Kind::kInt ? static_cast<double>(value.integer)
-                                           : otherwise;
-}
-
 std::string_view Values::text(ValueId id) const {
   return id == kNoValue ? std::string_view() : values_[id].text;
 }

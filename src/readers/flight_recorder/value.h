@@ -46,7 +46,6 @@ class Values {
   bool is_dict(ValueId id) const { return id != kNoValue && values_[id].kind == Value::Kind::kDict; }
   // An integer, or a text or a whole number that says one; `otherwise` of anything else.
   int64_t integer(ValueId id, int64_t otherwise) const;
-  double number(ValueId id, double otherwise) const;
   std::string_view text(ValueId id) const;  // empty of anything else
 
  private:

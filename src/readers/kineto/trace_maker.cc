@@ -408,13 +408,8 @@ class TraceMaker {
     auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
       trace_.lose(0, "read", kind, count, text + ": " + in_.path);
     };
-    // Sends and receives have no number that finds their place again.
-    const bool numbered = all_numbered() && std::none_of(in_.calls.begin(), in_.calls.end(),
-                                                         [](const CommCall& call) { return call.is_p2p; });
-    // With numbers what is left keeps its place; without them everything behind a gap would be compared with
-    // the wrong operation. Hence other kinds of loss than those that job/gather takes for lost operations.
-    lose(numbered ? "cut_trace" : "cut_file", !in_.is_whole, "the file ends before the trace does");
-    lose(numbered ? "bad_event" : "bad_record", in_.bad_events,
+    lose("cut_file", !in_.is_whole, "the file ends before the trace does");
+    lose("bad_record", in_.bad_events,
          "pieces that are not JSON were left out, the first at byte " + std::to_string(in_.first_damage));
     lose(model::kLossIncompleteEnd, !in_.is_whole, "trace that ends early");
     lose(model::kLossIncompleteMiddle, in_.bad_events, "pieces of the trace are not JSON");

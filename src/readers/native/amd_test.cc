@@ -180,6 +180,15 @@ TEST(Amd, CopiesBySystemTime) {
   EXPECT_EQ(trace.kernels.bytes[0], 4096u);
 }
 
+TEST(Amd, CopiesWithoutTimesAreCounted) {
+  AmdFile amd;
+  amd.file.log(100).add(Kind::kQueuedCopy,
+                        format::QueuedCopyRecord{head(1'500'000), 4096, format::kHostAgent, 0, 0});
+  model::Trace trace = load_one(amd.file);
+  EXPECT_EQ(trace.kernels.size(), 0u);
+  EXPECT_EQ(loss(trace, "no_gpu_times"), 1u) << losses_text(trace);
+}
+
 // Each process sees one GPU, as its first: the numbers stay apart, by the host's own count.
 TEST(Amd, GpusStayApartWhereEachRankSeesOne) {
   const std::string dir = test_dir();

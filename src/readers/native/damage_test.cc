@@ -362,6 +362,36 @@ TEST(Damage, AMillionCommunicators) {
   EXPECT_EQ(trace.losses.size(), 0u) << losses_text(trace);
 }
 
+// Each piece in turn would keep all prefixes of both.
+TEST(Damage, TextsThatGrowByTurnsAreKeptOnce) {
+  FileBuilder file;
+  const uint32_t comms[] = {file.comm(1, 0, 2), file.comm(2, 0, 2)};
+  format::GroupRanksDef ranks{};
+  ranks.n = 62;
+  format::NoteDef note{};
+  std::strncpy(note.key, format::kNoteOtherNccl, sizeof note.key - 1);
+  std::strncpy(note.value, "- 0 /a/libnccl.so.2", sizeof note.value - 1);
+  for (int i = 0; i < 400; ++i) {
+    file.define(format::Def::kGroupRanks, comms[i % 2], ranks);
+    file.define(format::Def::kNote, 0, note);
+  }
+  const model::Trace trace = load_one(file);
+  size_t bytes = 0;
+  for (model::StringId id = 0; id < trace.strings.size(); ++id) bytes += trace.strings[id].size();
+  EXPECT_LT(bytes, 100'000u);
+  EXPECT_EQ(trace.strings[trace.comms.members[1]].size(), 2 * 62 * 200 - 1u);
+}
+
+// A rate that no clock has is no bound of times.
+TEST(Damage, AForgedTickRateExcludesNothing) {
+  FileBuilder file;
+  file.header().host_clock = format::HostClock::kTsc;
+  file.header().tick_hz = UINT64_MAX;
+  file.unsealed();
+  file.log(100).add(Kind::kGroup, format::GroupRecord{head(5000, 5), format::kNoComm, 0, 0});
+  EXPECT_EQ(load_one(file).calls.size(), 1u);
+}
+
 TEST(Damage, HostileCommNumbers) {
   FileBuilder file;
   format::CommDef def{};

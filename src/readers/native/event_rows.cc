@@ -29,9 +29,6 @@ uint8_t flags_of(const RecordHead& head) { return static_cast<uint8_t>(head.flag
 static_assert(static_cast<int>(model::RangeKind::kNested) == static_cast<int>(format::RangeKind::kNested) &&
               static_cast<int>(model::RangeKind::kFree) == static_cast<int>(format::RangeKind::kFree));
 
-// Before, that an operation is a send or receive shows in its peer alone.
-constexpr uint16_t kMinorOfDeclaredFlags = 5;
-
 // The payloads of NCCL's own network transports.
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
 
@@ -153,7 +150,8 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
   task.out_count = r.out_count;
   task.stream = r.stream;
   task.peer = r.peer;
-  if (view_.header().minor < kMinorOfDeclaredFlags && r.peer >= 0) task.flags |= format::kFlagP2p;
+  // Before, it shows in the peer alone.
+  if (view_.header().minor < format::kMinorOfDeclaredFlags && r.peer >= 0) task.flags |= format::kFlagP2p;
   if (r.head.flags & format::kFlagGpuTimes) {
     task.gpu_start_ns = gpu_ns(r.gpu_clock, r.gpu_start);
     task.gpu_end_ns = gpu_ns(r.gpu_clock, r.gpu_end);

@@ -233,8 +233,11 @@ void FileBuilder::add_name(List& list, Purpose purpose, uint16_t log, Def kind, 
 }
 
 void FileBuilder::Log::histogram(format::HistogramCell cell) {
-  if (histogram_ == UINT32_MAX) histogram_ = file_.add_chunk(Purpose::kHistogram, number_, 0, tid_);
-  size_t offset = sizeof(ChunkHeader) + cells_++ * sizeof cell;
+  const uint32_t at = cells_ % format::kHistogramCells;
+  if (at == 0)
+    histogram_ = file_.add_chunk(Purpose::kHistogram, number_, cells_ / format::kHistogramCells, tid_);
+  ++cells_;
+  size_t offset = sizeof(ChunkHeader) + at * sizeof cell;
   std::memcpy(file_.chunks_[histogram_]->data() + offset, &cell, sizeof cell);
 }
 

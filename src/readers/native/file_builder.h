@@ -134,7 +134,6 @@ class FileBuilder::Log {
   Record& last() {
     return *reinterpret_cast<Record*>(last_);
   }
-  uint64_t records() const { return records_; }
 
  private:
   std::byte* append(const void* record, size_t size);
@@ -151,7 +150,7 @@ class FileBuilder::Log {
   uint32_t chunk_no_ = 0, unit_ = 0;
   uint16_t shapes_ = 0, streams_ = 0;
   uint32_t kernel_names_ = 0, range_names_ = 0;
-  uint32_t histogram_ = UINT32_MAX, cells_ = 0;
+  uint32_t histogram_ = 0, cells_ = 0;  // the chunk of cells, and those in all
   std::byte* last_ = nullptr;
   uint64_t last_position_ = 0, records_ = 0;
 };

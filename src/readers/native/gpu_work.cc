@@ -157,8 +157,8 @@ GpuWork::Span GpuWork::finish() {
     if (piece.kind == model::KernelKind::kCommunication) add_launch(piece, correlation);
     if (piece.has_problem) {
       ++(piece.start_ns == 0 ? unplaced : without_times);
-    } else if (piece.is_untimed) {
-      ++without_times;
+    } else if (piece.is_untimed || (piece.end_ns == 0 && piece.kind == model::KernelKind::kCopy)) {
+      ++without_times;  // of a copy nothing tells whether it is open
     } else if (piece.end_ns != 0) {
       add_kernel(piece, correlation);
       seen.first_ns = seen.first_ns == 0 ? piece.start_ns : std::min(seen.first_ns, piece.start_ns);
@@ -167,7 +167,7 @@ GpuWork::Span GpuWork::finish() {
   }
   lose_open();
   losses_.add("no_gpu_times", without_times,
-              [&] { return "kernels that were launched and of which the GPU gave no times: " + path_; });
+              [&] { return "kernels and copies of which the GPU gave no times: " + path_; });
   losses_.add("gpu_clock", unplaced,
               [&] { return "kernels and copies whose GPU clock is not known: no times: " + path_; });
   losses_.add("unknown_kernel_name", unnamed_, [&] {

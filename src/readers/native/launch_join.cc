@@ -26,7 +26,7 @@ void LaunchJoin::add_call(const Thread& thread, uint64_t begin, uint32_t correla
   auto after = known->second.upper_bound(begin);
   if (after == known->second.begin()) return;
   Launch& launch = std::prev(after)->second;
-  if (launch.end != 0 && begin > launch.end) return;
+  if (begin > launch.end) return;
   if (!ops_.insert_or_assign(correlation, launch.op).second) return;
   ops_order_.push_back(correlation);
   if (ops_order_.size() > kMostCalls) {

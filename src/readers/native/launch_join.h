@@ -47,8 +47,8 @@ class LaunchJoin {
   void expect_kernels() { expected_ = true; }
   bool expected() const { return expected_; }
 
-  // An operation's launch, by ticks; `end` 0: not over yet. It has to come before the call inside it; a
-  // kernel may come before both.
+  // An operation's launch that is over, by ticks. It has to come before the call inside it; a kernel may come
+  // before both.
   void add_launch(const Thread& thread, uint64_t begin, uint64_t end, const Op& op);
   void add_call(const Thread& thread, uint64_t begin, uint32_t correlation);
   void add_kernel(uint32_t correlation, Kernel kernel);
@@ -59,7 +59,7 @@ class LaunchJoin {
 
  private:
   struct Launch {
-    uint64_t end = 0;  // 0: not yet
+    uint64_t end = 0;
     Op op;
   };
   struct Held {

@@ -50,14 +50,13 @@ TEST(LaunchJoin, ACallBelongsToTheLaunchAroundIt) {
   EXPECT_EQ(joined(100), 1u);
   EXPECT_EQ(joined(200), 1u);
   EXPECT_EQ(joined(201), 0u);
-  EXPECT_EQ(joined(1'000'000, 0), 1u) << "a launch that is not over";
   EXPECT_EQ(joined(150, 200, {.number = 2, .is_tid = true}), 0u);
   EXPECT_EQ(joined(150, 200, {.number = 1, .is_tid = false}), 0u) << "numbers of another kind";
 }
 
 TEST(LaunchJoin, OfSeveralLaunchesTheLastBeforeTheCallIsMeant) {
   LaunchJoin join;
-  join.add_launch(kThread, 100, 0, op("AllReduce"));
+  join.add_launch(kThread, 100, 290, op("AllReduce"));
   join.add_launch(kThread, 300, 400, op("AllGather"));
   join.add_call(kThread, 350, 1);
   join.add_call(kThread, 250, 2);
@@ -69,7 +68,7 @@ TEST(LaunchJoin, OfSeveralLaunchesTheLastBeforeTheCallIsMeant) {
 
 TEST(LaunchJoin, KeepsTheNewestCallsOfABound) {
   LaunchJoin join;
-  join.add_launch(kThread, 100, 0, op("AllReduce"));
+  join.add_launch(kThread, 100, UINT64_MAX, op("AllReduce"));
   for (uint32_t call = 0; call <= LaunchJoin::kMostCalls; ++call) join.add_call(kThread, 150 + call, call);
   join.add_kernel(0, {"too old", 1});
   join.add_kernel(1, {"kept", 1});

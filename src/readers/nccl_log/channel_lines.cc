@@ -11,11 +11,6 @@ namespace {
 
 constexpr size_t kNo = std::string_view::npos;
 
-// Nine digits fit into 32 bits. What has more is no rank, card or channel.
-int32_t small(std::string_view text) {
-  return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
-}
-
 Transport transport_of(std::string_view via) {
   if (via.starts_with("P2P/")) return Transport::kP2p;
   if (via.starts_with("SHM") || via.starts_with("direct shared memory")) return Transport::kShm;
@@ -29,7 +24,7 @@ int32_t rank_and_device(std::string_view text, std::string& device) {
   const size_t end = std::min(open, text.find(' '));
   if (open != kNo && open == end)
     device = printable(text.substr(open + 1, text.find(']', open) - open - 1).substr(0, 20));
-  return small(text.substr(0, end));
+  return to_small(text.substr(0, end));
 }
 
 // "NET/IB/2(4)/GDRDMA": card 2, served by rank 4.
@@ -39,8 +34,8 @@ void read_card(std::string_view via, Connection& row) {
   if (network == kNo || card == kNo) return;
   via.remove_prefix(card + 1);
   const size_t end = std::min(via.find_first_not_of("0123456789"), via.size());
-  row.card = small(via.substr(0, end));
-  if (end < via.size() && via[end] == '(') row.proxy = small(via.substr(end + 1, via.find(')') - end - 1));
+  row.card = to_small(via.substr(0, end));
+  if (end < via.size() && via[end] == '(') row.proxy = to_small(via.substr(end + 1, via.find(')') - end - 1));
 }
 
 // A device is printed as NVML's index, before 2.18 and by RCCL as the bus id.
@@ -102,7 +97,7 @@ void LogParser::ring_order(std::string_view channel, std::string_view ranks, Com
   while (!ranks.empty()) {
     const size_t end = std::min(ranks.find(' '), ranks.size());
     if (end > 0) {
-      const int32_t rank = small(ranks.substr(0, end));
+      const int32_t rank = to_small(ranks.substr(0, end));
       if (rank < 0) return;
       order.push_back(rank);
     }
@@ -135,8 +130,9 @@ void LogParser::trees(const Captures& captures, CommPart& part) {
     const bool is_old = !kNew.match(text, one);
     if ((!is_old || kOld.match(text, one)) && !(is_cut && end == list.size())) {
       if (ChannelPosition* of = position(part, to_int(one[0]))) {
-        of->tree_up = small(one[is_old ? 1 : 5]);
-        for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = small(one[(is_old ? 3 : 1) + i]);
+        of->tree_up = to_small(one[is_old ? 1 : 5]);
+        for (size_t i = 0; i < of->tree_down.size(); ++i)
+          of->tree_down[i] = to_small(one[(is_old ? 3 : 1) + i]);
       }
     }
     ++count;
@@ -203,7 +199,7 @@ void LogParser::connection(const Head& head, uint32_t process, const Captures& c
   ++row.channels;
   // "00/0", or "00" alone: channel and connection.
   const size_t slash = std::min(captures[0].find('/'), captures[0].size());
-  const int32_t channel = small(captures[0].substr(0, slash));
+  const int32_t channel = to_small(captures[0].substr(0, slash));
   const bool is_first = slash == captures[0].size() || captures[0].substr(slash) == "/0";
   if (is_first && channel >= 0 && static_cast<size_t>(channel) < Connection::kLanesMost)
     row.lanes.set(static_cast<size_t>(channel));

@@ -22,12 +22,7 @@ std::string_view value_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-int32_t number_of(std::string_view text, std::string_view name) {
-  const std::string_view value = value_of(text, name);
-  return value.empty() || value.size() > 9 ? -1 : static_cast<int32_t>(to_int(value));
-}
-
-int32_t small(std::string_view text) { return text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text)); }
+int32_t number_of(std::string_view text, std::string_view name) { return to_small(value_of(text, name)); }
 
 bool is_same_life(const CommPart& part, int32_t rank, int32_t ranks) {
   return part.rank == rank && (part.ranks < 0 || ranks < 0 || part.ranks == ranks);
@@ -38,7 +33,7 @@ int32_t number_before(std::string_view text, std::string_view name) {
   const size_t at = text.find(name);
   if (at == kNo || at == 0) return -1;
   const size_t begin = text.substr(0, at).find_last_not_of("0123456789");
-  return small(text.substr(begin == kNo ? 0 : begin + 1, at - (begin == kNo ? 0 : begin + 1)));
+  return to_small(text.substr(begin == kNo ? 0 : begin + 1, at - (begin == kNo ? 0 : begin + 1)));
 }
 
 // A pointer means something within its process alone.
@@ -130,7 +125,7 @@ CommPart* LogParser::made_comm(uint32_t process, int64_t tid, uint64_t pointer, 
 void LogParser::comm_life(const Head& head, uint32_t process, const Captures& captures) {
   // Counted from the end: one of the patterns has a rank more before them.
   const std::string_view rest = captures[captures.count - 1];
-  const int32_t rank = small(captures[captures.count - 2]);
+  const int32_t rank = to_small(captures[captures.count - 2]);
   const uint64_t pointer = to_hex(captures[captures.count - 3]);
   const size_t dash = rest.rfind("- ");
   const std::string_view event = dash == kNo ? std::string_view() : rest.substr(dash + 2);
@@ -178,19 +173,19 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
 void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, const Captures& captures) {
   if (kind == LineKind::kCommTopology) {
     CommPart* part = comm_of(process, to_hex(captures[0]));
-    if (part == nullptr || !is_same_life(*part, small(captures[1]), small(captures[2])))
-      part = made_comm(process, head.tid, to_hex(captures[0]), small(captures[1]), false);
+    if (part == nullptr || !is_same_life(*part, to_small(captures[1]), to_small(captures[2])))
+      part = made_comm(process, head.tid, to_hex(captures[0]), to_small(captures[1]), false);
     if (part == nullptr) return;
-    part->ranks = small(captures[2]);
-    part->nodes = small(captures[3]);
-    part->local_ranks = small(captures[4]);
-    part->has_mnnvl = small(captures[6]) == 1;
+    part->ranks = to_small(captures[2]);
+    part->nodes = to_small(captures[3]);
+    part->local_ranks = to_small(captures[4]);
+    part->has_mnnvl = to_small(captures[6]) == 1;
     return;
   }
   if (kind == LineKind::kInitTime) {
     CommPart* timed = newest_comm_of(process, head.tid);
     if (timed == nullptr) return;
-    timed->is_used = timed->is_used || is_same_life(*timed, small(captures[1]), small(captures[2]));
+    timed->is_used = timed->is_used || is_same_life(*timed, to_small(captures[1]), to_small(captures[2]));
     timed->init_seconds = to_double(captures[3]);
     timed->time = here();
     return;
@@ -201,16 +196,16 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
     case LineKind::kChannelCount:
       // Said once, before its end. A second time it is of another communicator, whose beginning is missing.
       if (part->completed) return;
-      if (part->coll_channels >= 0 && part->coll_channels != small(captures[0])) {
+      if (part->coll_channels >= 0 && part->coll_channels != to_small(captures[0])) {
         part->coll_channels = part->p2p_channels = part->nvls_channels = -1;
         return;
       }
-      part->coll_channels = small(captures[0]);
+      part->coll_channels = to_small(captures[0]);
       part->p2p_channels = number_before(captures[1], " p2p channels,");
       part->nvls_channels = number_before(captures[1], " nvls channels");
       return;
     case LineKind::kRingOrder:
-      part->rings = small(captures[1]);
+      part->rings = to_small(captures[1]);
       return ring_order(captures[0], captures[2], *part);
     case LineKind::kRingOrderOld:
       return ring_order(captures[0], captures[1], *part);
@@ -218,14 +213,14 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
       return trees(captures, *part);
     case LineKind::kRingPosition:
       if (ChannelPosition* of = position(*part, to_int(captures[0]))) {
-        of->ring_before = small(captures[1]);
-        of->ring_behind = small(captures[3]);
+        of->ring_before = to_small(captures[1]);
+        of->ring_behind = to_small(captures[3]);
       }
       return;
     default:
       if (ChannelPosition* of = position(*part, to_int(captures[0]))) {
-        of->tree_up = small(captures[1]);
-        for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = small(captures[3 + i]);
+        of->tree_up = to_small(captures[1]);
+        for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = to_small(captures[3 + i]);
       }
   }
 }

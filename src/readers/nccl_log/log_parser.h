@@ -32,6 +32,7 @@ class LogParser {
   void pasted(std::string_view text);
   void flush_joined();
   void line(std::string_view text);
+  void headless(std::string_view text);
   static bool holds_many_heads(std::string_view body);
   void headed(Head head);
   static size_t second_mark(std::string_view text);

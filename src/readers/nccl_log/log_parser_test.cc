@@ -2,6 +2,7 @@
 #include "readers/nccl_log/log_parser.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "readers/nccl_log/testing/parse.h"
 
@@ -182,6 +183,30 @@ TEST(LogParser, AnAbortTellsOfACommunicatorThatNothingElseNames) {
   EXPECT_TRUE(model.comms[0].aborted);
   EXPECT_TRUE(model.comms[0].ended);
   EXPECT_EQ(model.processes[0].rank, 2);
+}
+
+// Its parts are looked at one after the other.
+TEST(LogParser, AHostileLineOfMarksTakesNoStack) {
+  std::string line;
+  while (line.size() < LineSplitter::kLineMost - 16) line += "[rank1]:[";
+  line += " NCCL\n";
+  LogModel model;
+  auto read = [&] { model = parse(line); };
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 512 << 10);
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(
+                &thread, &small,
+                [](void* of) -> void* {
+                  (*static_cast<decltype(read)*>(of))();
+                  return nullptr;
+                },
+                &read),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
+  EXPECT_EQ(model.coverage.lines, 1u);
 }
 
 }  // namespace

@@ -123,6 +123,10 @@ int64_t to_int(std::string_view text) {
   return error == std::errc() ? value : 0;
 }
 
+int32_t to_small(std::string_view text) {
+  return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
+}
+
 uint64_t to_hex(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   uint64_t value = 0;

@@ -52,7 +52,8 @@ class Pattern {
 
 // Numbers out of captures. What is no number, or too large, is 0.
 int64_t to_int(std::string_view text);
-uint64_t to_hex(std::string_view text);  // with or without 0x
+int32_t to_small(std::string_view text);  // a rank, card or channel; -1: absent, or of more than nine digits
+uint64_t to_hex(std::string_view text);   // with or without 0x
 double to_double(std::string_view text);
 
 }  // namespace lockstep::readers::nccl_log

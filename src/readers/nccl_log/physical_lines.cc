@@ -130,12 +130,20 @@ void LogParser::line(std::string_view text) {
     line_text_ = text;
     return headed(head);
   }
-  if (const size_t second = second_mark(text); second != kNo) {
+  // One after the other and not looked at for heads again: a hostile line has thousands of parts.
+  for (size_t second = second_mark(text); second != kNo; second = second_mark(text)) {
     const bool is_whole = text[second - 1] == ' ';
-    if (is_whole) part_of_line(text.substr(0, second));
-    if (!is_whole && second > kMarkMost) ++model_.states.back().torn;
-    return part_of_line(text.substr(second));
+    if (is_whole) headless(text.substr(0, second));
+    if (!is_whole && second > kMarkMost) ++state.torn;
+    text.remove_prefix(second);
   }
+  headless(text);
+}
+
+// What PyTorch and programs say, and heads that lost a part.
+void LogParser::headless(std::string_view text) {
+  FileState& state = model_.states.back();
+  line_text_ = text;
   const bool follows = program_.follows() || (torch_.follows() && !text.empty());
   if (!follows && !may_speak(text)) return;
   // A paste may hold a watchdog's words and NCCL's last error in one line.
@@ -143,13 +151,14 @@ void LogParser::line(std::string_view text) {
   if (is_torch) state.is_understood = true;
   if (is_torch && text.find("Last error: ") == kNo) return;
   if (program_line(text) || is_torch) {
-    model_.states.back().is_understood = true;
+    state.is_understood = true;
     return;
   }
   if (text.find("NCCL") == kNo) {
     state.is_understood = beheaded(trimmed(text, " ")) || state.is_understood;
     return;
   }
+  Head head;
   Captures captures;
   if (classify(text, captures) == LineKind::kVersion) {
     state.is_understood = true;
@@ -161,7 +170,7 @@ void LogParser::line(std::string_view text) {
     state.is_understood = true;
   } else if (looks_torn(text)) {
     ++model_.coverage.torn;
-    ++model_.states.back().torn;
+    ++state.torn;
   }
 }
 

@@ -38,9 +38,6 @@ bool match(std::string_view text, std::string_view word, const Pattern& pattern,
   return at != kNo && pattern.match(text.substr(at), captures);
 }
 
-int32_t small(std::string_view text) {
-  return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
-}
 int64_t count_of(std::string_view text) { return text.empty() || text.size() > 18 ? -1 : to_int(text); }
 
 // "2026-09-07_13:02:58" as seconds; kUnknown: it is none.
@@ -49,12 +46,12 @@ int64_t seconds_of(std::string_view text) {
   Captures at;
   if (!kTime.match(text, at)) return TorchLine::kUnknown;
   std::tm time{};
-  time.tm_year = small(at[0]) - 1900;
-  time.tm_mon = small(at[1]) - 1;
-  time.tm_mday = small(at[2]);
-  time.tm_hour = small(at[3]);
-  time.tm_min = small(at[4]);
-  time.tm_sec = small(at[5]);
+  time.tm_year = to_small(at[0]) - 1900;
+  time.tm_mon = to_small(at[1]) - 1;
+  time.tm_mday = to_small(at[2]);
+  time.tm_hour = to_small(at[3]);
+  time.tm_min = to_small(at[4]);
+  time.tm_sec = to_small(at[5]);
   // Printed without a zone, so only the order of such times means something.
   return timegm(&time);
 }
@@ -71,7 +68,7 @@ void read_group(std::string_view text, TorchLine& line) {
   Captures captures;
   static const Pattern kRank(" Rank {int}]"), kIds("ID {int} PG GUID ");
   if (!kRank.match(text.substr(rank), captures)) return;
-  line.group_rank = small(captures[0]);
+  line.group_rank = to_small(captures[0]);
   std::string_view name = text.substr(0, rank);
   if (kIds.match(name, captures)) name.remove_prefix(find(name, "GUID ") + 5);
   const size_t bracket = name.find('(');
@@ -90,7 +87,7 @@ int32_t rank_of(std::string_view text, const TorchLine& line) {
   Captures captures;
   static const Pattern kRank("[Rank {int}]"), kComms("[TC][rank={int}]");
   if (match(text, "[Rank ", kRank, captures) || match(text, "[TC][rank=", kComms, captures))
-    return small(captures[0]);
+    return to_small(captures[0]);
   return -1;
 }
 
@@ -124,7 +121,7 @@ std::vector<int32_t> read_ranks(std::string_view text) {
   text = text.substr(0, text.find(']'));
   while (!text.empty() && ranks.size() < kRanksMost) {
     const size_t comma = std::min(text.find(','), text.size());
-    const int32_t rank = small(trimmed(text.substr(0, comma)));
+    const int32_t rank = to_small(trimmed(text.substr(0, comma)));
     if (rank >= 0) ranks.push_back(rank);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
@@ -233,7 +230,7 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
         match(text, "Timeout at NCCL work: ", kFailedOld, captures))
       line.seq = count_of(captures[0]);
     if (match(text, "collective timeout from ", kFrom, captures) && captures[0].find_first_not_of(' ') == kNo)
-      line.other_rank = small(captures[1]);
+      line.other_rank = to_small(captures[1]);
     return true;
   }
   if (has(text, "Observed flight recorder dump signal from another rank")) {
@@ -242,8 +239,8 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
   }
   if (has(text, "initialization options") && match(text, "size: ", kOptions, captures)) {
     line.remark = TorchRemark::kGroup;
-    line.size = small(captures[0]);
-    line.rank = small(captures[1]);
+    line.size = to_small(captures[0]);
+    line.rank = to_small(captures[1]);
     return true;
   }
   if (has(text, "An unbatched P2P op")) {
@@ -271,7 +268,7 @@ bool TorchParser::error(std::string_view text, TorchLine& line) const {
     return true;
   }
   if (has(text, "nccl hit ") && match(text, "async error on rank ", kAsync, captures)) {
-    line.rank = small(captures[0]);
+    line.rank = to_small(captures[0]);
     line.text = printable(captures[1].substr(0, LogModel::kValueMost));
     return true;
   }
@@ -284,13 +281,13 @@ bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
   Captures captures;
   if (match(text, "NCCL communicator was aborted", kAborted, captures)) {
     line.remark = TorchRemark::kTakenDown;
-    if (line.rank < 0) line.rank = small(captures[0]);
+    if (line.rank < 0) line.rank = to_small(captures[0]);
     const std::string_view reason = trimmed(captures[1]);  // else what NCCL met is told
     return reason.empty() || has(reason, "timed out") || has(reason, "timeout");
   }
   if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {
     line.remark = TorchRemark::kSignal;
-    line.other_rank = small(captures[0]);
+    line.other_rank = to_small(captures[0]);
     return true;
   }
   if (match(text, "watchdog got stuck for ", kStuck, captures)) {
@@ -405,14 +402,14 @@ bool TorchParser::report(std::string_view text, TorchLine& line, const Here& her
   if (has(text, "(local_rank: ") && match(text, ": ", kRank, captures)) {
     report_left_ = kReportLines;
     exit_.remark = TorchRemark::kExit;
-    exit_.rank = small(captures[0]);
+    exit_.rank = to_small(captures[0]);
     exit_.is_first_end = is_root_cause_;
     if (is_root_cause_) exit_.first = here();
     return true;
   }
   if (exit_.rank < 0 || !match(text, "exitcode", kExit, captures)) return false;
   line = std::exchange(exit_, TorchLine());
-  line.exit_code = small(captures[1].substr(captures[1].starts_with('-') ? 1 : 0));
+  line.exit_code = to_small(captures[1].substr(captures[1].starts_with('-') ? 1 : 0));
   if (captures[1].starts_with('-')) line.exit_code = -line.exit_code;
   return true;
 }
@@ -425,9 +422,9 @@ bool TorchParser::launcher(std::string_view text, TorchLine& line, const Here& h
   line.remark = TorchRemark::kExit;
   if (report(text, line, here)) return true;
   if (match(text, "process rank ", kMpi, captures)) {
-    line.rank = small(captures[0]);
+    line.rank = to_small(captures[0]);
     // A signal is a negative code, as torchrun has it.
-    line.exit_code = -small(captures[2]);
+    line.exit_code = -to_small(captures[2]);
     return true;
   }
   if (has(text, "srun: error:") && match(text, ": task ", kSlurm, captures)) {
@@ -438,7 +435,7 @@ bool TorchParser::launcher(std::string_view text, TorchLine& line, const Here& h
                                                                {"Aborted", -6}};
     for (const auto& [word, code] : kWords) {
       if (!captures[1].starts_with(word)) continue;
-      line.rank = small(captures[0]);
+      line.rank = to_small(captures[0]);
       line.exit_code = code;
       return true;
     }

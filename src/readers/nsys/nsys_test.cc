@@ -130,6 +130,17 @@ TEST_F(Nsys, ReadsTheSameOfASqliteFile) {
     EXPECT_EQ(lost(run(*source), kind), 0u) << kind;
 }
 
+// Not work at the session's begin.
+TEST_F(Nsys, CountsRowsWithoutTimes) {
+  copy();
+  sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = NULL, end = NULL WHERE correlationId = 2");
+  sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 1.5 WHERE correlationId = 3");
+  close();
+  auto source = open();
+  EXPECT_EQ(load(*source, 0).kernels.size() + load(*source, 1).kernels.size(), 76u);
+  EXPECT_EQ(lost(run(*source), "bad_record"), 4u) << "of both ranks";
+}
+
 // NCCL before 2.25, or a recording without payloads: nothing is made up.
 TEST_F(Nsys, CountsRangesThatDoNotSayTheirCommunicator) {
   copy();

@@ -320,7 +320,7 @@ class ChunkReader {
         uint32_t level = 0;
         if (!reader.next(level)) return bad("has damaged levels");
         is_there[i] = level != 0;
-        there += level;
+        there += is_there[i];  // a repeated level may be any byte
       }
     }
     std::vector<Cell> cells;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "readers/nsys/packing.h"
+#include "readers/nsys/thrift.h"
 #include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
@@ -146,6 +147,38 @@ TEST(Parquet, AFewBytesAskForNoMoreThanTheirShare) {
   EXPECT_EQ(read(kDouble, SmallFile::page(2, 1, entry) + nothing(10), 10, error), 10u) << error;
   EXPECT_EQ(read(kDouble, SmallFile::page(2, uint64_t{1} << 40, entry) + nothing(10), 10, error), 0u);
   EXPECT_NE(error.find("damaged dictionary"), std::string::npos) << error;
+}
+
+// A run of levels of one bit stores a whole byte.
+TEST(Parquet, ALevelIsOneRowWhateverItsByte) {
+  const test::TemporaryFolder folder;
+  constexpr size_t kRows = 1000;
+  const std::string run = SmallFile::varint(2 * kRows) + '\xff';
+  const std::string values(4 * kRows, '\0');
+  std::ofstream(folder / "small.parquet", std::ios::binary) << SmallFile::of(
+      1, SmallFile::page(0, kRows, std::string{static_cast<char>(run.size()), 0, 0, 0} + run + values),
+      kRows);
+  std::string error;
+  EXPECT_EQ(rows(folder / "small.parquet", {"id"}, &error).size(), kRows) << error;
+}
+
+// What is left behind a value that is passed over; -1: it cannot be.
+int left_behind(ThriftReader::Type type, const std::string& bytes) {
+  ThriftReader in(bytes_of(bytes));
+  in.skip(type);
+  return in.is_good() ? static_cast<int>(bytes.size() - in.offset()) : -1;
+}
+
+TEST(Thrift, EachElementTakesAByte) {
+  using Type = ThriftReader::Type;
+  using namespace std::string_literals;
+  EXPECT_EQ(left_behind(Type::kList, "\x51"s + "12345" + "rest"), 4) << "truth values";
+  EXPECT_EQ(left_behind(Type::kMap, "\x02\x12"s + "1212" + "rest"), 4) << "truth values";
+  EXPECT_EQ(left_behind(Type::kList, "\x00"s + "rest"), 4) << "an empty list of nothing";
+  EXPECT_EQ(left_behind(Type::kList, "\x50"s + "12345"), -1);
+  EXPECT_EQ(left_behind(Type::kSet, "\x50"s + "12345"), -1);
+  EXPECT_EQ(left_behind(Type::kMap, "\x02\x03"s + "1234"), -1);
+  EXPECT_EQ(left_behind(Type::kMap, "\x02\x30"s + "1234"), -1);
 }
 
 // Each byte, one at a time: an error or other values, never a crash, and never more rows than the footer can

@@ -147,11 +147,13 @@ class ExportReader {
     return &process;
   }
 
-  // Times that cannot be are no row.
-  bool place(int64_t start, int64_t end, int64_t& start_ns, int64_t& end_ns) {
-    if (start < 0 || end < start || end > INT64_MAX / 2) return ++out_.bad_rows, false;
-    start_ns = epoch_ + start;
-    end_ns = epoch_ + end;
+  // Times that are not there, or cannot be, are no row.
+  bool place(const Cell& start, const Cell& end, int64_t& start_ns, int64_t& end_ns) {
+    const bool are_there = start.kind == Cell::Kind::kInteger && end.kind == Cell::Kind::kInteger;
+    if (!are_there || start.integer < 0 || end.integer < start.integer || end.integer > INT64_MAX / 2)
+      return ++out_.bad_rows, false;
+    start_ns = epoch_ + start.integer;
+    end_ns = epoch_ + end.integer;
     return true;
   }
 
@@ -164,7 +166,7 @@ class ExportReader {
           "graphId", name},
          [&](std::span<const Cell> row) {
            GpuWork work;
-           if (!place(row[0].or_zero(), row[1].or_zero(), work.start_ns, work.end_ns)) return;
+           if (!place(row[0], row[1], work.start_ns, work.end_ns)) return;
            work.device = static_cast<uint32_t>(row[2].or_zero());
            work.correlation = static_cast<uint32_t>(row[4].or_zero());
            work.stream = static_cast<uint64_t>(row[5].or_zero());
@@ -182,7 +184,7 @@ class ExportReader {
          {"start", "end", "deviceId", "globalPid", "correlationId", "streamId", "bytes"},
          [&](std::span<const Cell> row) {
            GpuWork work;
-           if (!place(row[0].or_zero(), row[1].or_zero(), work.start_ns, work.end_ns)) return;
+           if (!place(row[0], row[1], work.start_ns, work.end_ns)) return;
            work.device = static_cast<uint32_t>(row[2].or_zero());
            work.correlation = static_cast<uint32_t>(row[4].or_zero());
            work.stream = static_cast<uint64_t>(row[5].or_zero());
@@ -258,9 +260,7 @@ class ExportReader {
            NcclRange range;
            // A range that the session's end cut has no end: the call was under way.
            const bool has_end = row[1].kind == Cell::Kind::kInteger;
-           if (!place(row[0].or_zero(), has_end ? row[1].or_zero() : row[0].or_zero(), range.start_ns,
-                      range.end_ns))
-             return;
+           if (!place(row[0], row[has_end ? 1 : 0], range.start_ns, range.end_ns)) return;
            if (!has_end) range.end_ns = 0;
            range.tid = tid_of(row[3].or_zero());
            range.func = func;
@@ -359,7 +359,7 @@ class ExportReader {
            LaunchCall call;
            call.correlation = static_cast<uint32_t>(row[3].or_zero());
            if (at == wanted.end() || !at->second.contains(call.correlation)) return;
-           if (!place(row[0].or_zero(), row[1].or_zero(), call.start_ns, call.end_ns)) return;
+           if (!place(row[0], row[1], call.start_ns, call.end_ns)) return;
            call.tid = tid_of(row[2].or_zero());
            out_.processes[pid].launches.push_back(call);
          });

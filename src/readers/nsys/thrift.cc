@@ -85,6 +85,13 @@ ThriftReader::List ThriftReader::list() {
   return {type, static_cast<uint32_t>(size)};
 }
 
+// Each takes a byte at least, or a few bytes could ask for any number of steps: truth values, which take none
+// as fields, do so here, and there are none of type kStop.
+void ThriftReader::skip_element(Type type, int depth) {
+  if (type == Type::kStop) return fail();
+  skip(type == Type::kTrue || type == Type::kFalse ? Type::kByte : type, depth + 1);
+}
+
 void ThriftReader::skip(Type type, int depth) {
   // Structs nest without bound in what a file may hold; Parquet's own metadata is a few levels deep.
   if (depth > kDeepest) return fail();
@@ -112,11 +119,7 @@ void ThriftReader::skip(Type type, int depth) {
     case Type::kList:
     case Type::kSet: {
       const List items = list();
-      for (uint32_t i = 0; i < items.size && good_; ++i) {
-        // Truth values of lists take a byte, those of fields none.
-        const bool is_truth = items.type == Type::kTrue || items.type == Type::kFalse;
-        skip(is_truth ? Type::kByte : items.type, depth + 1);
-      }
+      for (uint32_t i = 0; i < items.size && good_; ++i) skip_element(items.type, depth);
       return;
     }
     case Type::kMap: {
@@ -125,8 +128,8 @@ void ThriftReader::skip(Type type, int depth) {
       const uint8_t types = byte();
       if (size > bytes_.size() - at_) return fail();
       for (uint64_t i = 0; i < size && good_; ++i) {
-        skip(static_cast<Type>(types >> 4), depth + 1);
-        skip(static_cast<Type>(types & 0x0f), depth + 1);
+        skip_element(static_cast<Type>(types >> 4), depth);
+        skip_element(static_cast<Type>(types & 0x0f), depth);
       }
       return;
     }

@@ -54,6 +54,7 @@ class ThriftReader {
   uint8_t byte();
   uint64_t varint();
   void fail();
+  void skip_element(Type type, int depth);  // of a list, set or map
 
   std::span<const std::byte> bytes_;
   size_t at_ = 0;

@@ -146,6 +146,15 @@ TEST_F(ReadRas, TakesNothingThatCannotBe) {
   EXPECT_EQ(model->snapshots[0].comms[0].ranks[0].pid, -1);
 }
 
+TEST_F(ReadRas, ACommunicatorLargerThanAnyIsCounted) {
+  std::string text = snapshot_text("2026-11-20 10:00:00", 8);
+  text.replace(text.find("\"size\": 4"), 9, "\"size\": 5000000");
+  const auto model = read_ras({write("a", text)});
+  ASSERT_TRUE(model);
+  EXPECT_TRUE(model->snapshots.at(0).comms.empty());
+  EXPECT_EQ(model->snapshots.at(0).left_out, 4u);
+}
+
 TEST_F(ReadRas, PassesOverWhatNewerReleasesAdd) {
   std::string text = snapshot_text("2026-11-20 10:00:00", 8, true);
   text.replace(text.find("\"size\""), 6,

@@ -202,9 +202,10 @@ class Builder {
   void keep_comm() {
     sort(comm_.ranks);
     sort(comm_.missing);
-    if (snapshot.comms.size() == kMostComms) {
-      snapshot.left_out += comm_.ranks.size() + comm_.missing.size();
-    } else if (comm_.size <= model::kMostRanks && !(comm_.ranks.empty() && comm_.missing.empty())) {
+    const size_t rows = comm_.ranks.size() + comm_.missing.size();
+    if (snapshot.comms.size() == kMostComms || comm_.size > model::kMostRanks) {
+      snapshot.left_out += std::max<size_t>(rows, 1);
+    } else if (rows > 0) {
       snapshot.comms.push_back(std::move(comm_));
     }
     comm_ = {};

@@ -167,7 +167,7 @@ class Report {
       if (in_dead_) read_dead(line);
     } else if (line.take("Rank ")) {
       read_rank(line);
-    } else if (line.take("The missing rank") || line.take("The unknown ranks: ")) {
+    } else if (line.take("The missing rank") || line.take("The unknown rank")) {
       read_rank_list(line);
     } else {
       read_count_or_table(text);
@@ -264,7 +264,8 @@ class Report {
     const bool stands_alone = !line.rest().starts_with("-- ");
     if (stands_alone && !read_what(line, statement)) return;
     line.take_until("-- ");
-    if (line.rest().empty()) return;  // cut: its number may be longer
+    // Cut: its number may be longer. A state is a whole word, and UNKNOWN has no place behind it.
+    if (line.rest().empty() && statement.status == Status::kNone) return;
     read_place(line, place);
     if (stands_alone) {
       at_->camps.push_back({.statement = std::move(statement), .ranks = 1});
@@ -297,6 +298,10 @@ class Report {
     const bool is_missing = statement_.kind == Statement::Kind::kMissing;
     Camp camp{.statement = statement_, .ranks = 0};
     if (!is_missing) camp.statement.status = Status::kNoComm;
+    // "2 ranks have status UNKNOWN" counts those that are listed here.
+    if (!is_missing && !at_->camps.empty() && at_->camps.back().statement.status == Status::kNoComm &&
+        at_->camps.back().named.empty())
+      at_->camps.pop_back();
     for (const int32_t rank : model::parse_ranks(line.rest())) {
       if (rows_ == kMostRows) break;
       ++rows_;
@@ -319,10 +324,12 @@ class Report {
     uint64_t gone = 0;
     std::map<std::pair<Statement::Kind, std::string>, uint64_t> ranks;
     for (const Camp& camp : of.camps) {
-      if (camp.statement.kind == Statement::Kind::kMissing || camp.statement.status == Status::kNoComm)
+      const Statement& of_camp = camp.statement;
+      if (of_camp.kind == Statement::Kind::kMissing || of_camp.status == Status::kNoComm) {
         gone += std::max<uint64_t>(camp.ranks, camp.named.size());
-      if (camp.statement.kind == Statement::Kind::kCount || camp.statement.kind == Statement::Kind::kStatus)
-        ranks[{camp.statement.kind, camp.statement.func}] += camp.ranks;
+      } else if (of_camp.kind == Statement::Kind::kCount || of_camp.kind == Statement::Kind::kStatus) {
+        ranks[{of_camp.kind, of_camp.func}] += camp.ranks;
+      }
     }
     return !of.camps.empty() && std::all_of(ranks.begin(), ranks.end(), [&](const auto& difference) {
       return of.comm.size < 0 || difference.second + gone >= static_cast<uint64_t>(of.comm.size);

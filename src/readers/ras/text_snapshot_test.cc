@@ -140,6 +140,31 @@ TEST(RasText, OfRelease224MissingRanksAreAList) {
   EXPECT_EQ(comm.ranks.size(), 6u);
 }
 
+// NCCL knows of them no more than the number, one or several.
+TEST(RasText, UnknownRanksAreMissing) {
+  const auto status = [](const std::string& lines) {
+    return read(report(" RUNNING  MISMATCH",
+                       "Warnings\n========\n\n#0-0 (ab) MISMATCH\n"
+                       "  Communicator ranks have different status\n" +
+                           lines,
+                       8, "2.24.3"));
+  };
+  const Snapshot one = status("  7 ranks have status RUNNING\n  Rank 7 has status UNKNOWN\n");
+  EXPECT_FALSE(one.cut);
+  ASSERT_EQ(one.comms.at(0).missing.size(), 1u);
+  EXPECT_EQ(one.comms[0].missing[0].rank, 7);
+  EXPECT_EQ(one.comms[0].ranks.size(), 7u);
+  const Snapshot two =
+      status("  6 ranks have status RUNNING\n  2 ranks have status UNKNOWN\n  The unknown ranks: 3,6\n");
+  EXPECT_FALSE(two.cut);
+  ASSERT_EQ(two.comms.at(0).missing.size(), 2u);
+  EXPECT_EQ(two.comms[0].missing[1].rank, 6);
+  EXPECT_EQ(two.comms[0].ranks.size(), 6u);
+  EXPECT_TRUE(status("  6 ranks have status RUNNING\n  Rank 7 has status UNKNOWN\n").cut)
+      << "rank 6 is not told";
+  EXPECT_TRUE(status("  7 ranks have status RUNNING\n  Rank 7 has status UNKN").cut);
+}
+
 TEST(RasText, SeveralReportsAndOtherTextBetweenThem) {
   const std::string one = report(" RUNNING      OK", "Warnings\n========\n"),
                     noise = "[rank3]: something else: 7 ranks have\n";

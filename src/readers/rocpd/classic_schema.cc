@@ -197,10 +197,11 @@ class Classic : public Schema {
     for (; row && *row; row = query->next()) {
       const int64_t start = query->integer(1), end = query->integer(2);
       if (!is_time(start, end)) continue;
-      if (query->integer(0) >= 0 && gpus.size() < kMostGpus) gpus.insert(query->integer(0));
+      ++process.rows;
+      if (query->integer(0) < 0) continue;  // markers, on a clock of their own
+      if (gpus.size() < kMostGpus) gpus.insert(query->integer(0));
       process.first_ns = process.first_ns == 0 ? start : std::min(process.first_ns, start);
       process.last_ns = std::max(process.last_ns, end);
-      ++process.rows;
     }
     if (!row) losses.push_back({"cut_file", 1, row.error().message()});
     for (const int64_t gpu : gpus) {

@@ -61,7 +61,7 @@ TEST_F(Rocpd, KernelsCopiesMarkersAndRcclsKernels) {
   ASSERT_EQ(source->processes(), 1u);
   const model::Trace trace = load(*source, 0);
   EXPECT_EQ(trace.processes.pid[0], 4711);
-  EXPECT_EQ(trace.processes.first_ns[0], kBoot + 5 * kUs);
+  EXPECT_EQ(trace.processes.first_ns[0], kBoot + 10 * kUs) << "a marker has a clock of its own";
   ASSERT_EQ(trace.kernels.size(), 4u) << "in the order of time, without the barrier";
   EXPECT_EQ(trace.strings[trace.kernels.name[0]], "gemm");
   EXPECT_EQ(trace.kernels.start_ns[0], kBoot + 10 * kUs);

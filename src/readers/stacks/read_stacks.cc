@@ -331,6 +331,7 @@ Result<StacksModel> read_stacks(const std::vector<std::string>& paths) {
     if (file && file->size() > kMostBytes)
       file = Error{ErrorCode::kUnsupported, "is larger than 1 GiB", path};
     if (!file) {
+      model.unreadable_files.push_back(file.error().message());
       if (!first_error) first_error = file.error();
       continue;
     }

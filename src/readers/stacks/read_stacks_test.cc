@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -149,6 +150,18 @@ TEST(Stacks, LinesOfSeveralRanksInOneStreamAreKeptApart) {
   EXPECT_EQ(model.stacks[0].rank, 1);
   EXPECT_EQ(model.stacks[1].rank, 4);
   EXPECT_EQ(model.stacks[1].place, "train.py:95 (step)");
+}
+
+TEST(Stacks, AFileThatCannotBeReadIsTold) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "rank_0.txt") << kSpy;
+  std::ofstream(folder / "rank_1.txt") << kSpy;
+  std::filesystem::resize_file(folder / "rank_1.txt", (uintmax_t{1} << 30) + 1);
+  const auto model = read_stacks({folder / "rank_0.txt", folder / "rank_1.txt", folder / "absent.txt"});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->stacks.size(), 1u);
+  ASSERT_EQ(model->unreadable_files.size(), 2u);
+  EXPECT_NE(model->unreadable_files[0].find("larger than 1 GiB"), std::string::npos);
 }
 
 TEST(Stacks, OtherTextHoldsNone) {

@@ -20,8 +20,9 @@ struct Stack {
 };
 
 struct StacksModel {
-  std::vector<Stack> stacks;  // in the order of the files
-  uint64_t left_out = 0;      // beyond what is kept
+  std::vector<Stack> stacks;                  // in the order of the files
+  uint64_t left_out = 0;                      // beyond what is kept
+  std::vector<std::string> unreadable_files;  // what is wrong, and with which
 };
 
 }  // namespace lockstep::readers::stacks

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "base/utf8.h"
@@ -48,11 +50,14 @@ class CommReader {
         process_(process),
         trace_(trace),
         losses_(losses),
-        max_comms_(view.chunks(Purpose::kMeta, 0).size() * (format::kChunkBytes / sizeof(format::CommDef))) {}
+        max_comms_(view.chunks(Purpose::kMeta, 0).size() * (format::kChunkBytes / sizeof(format::CommDef))),
+        other_nccl_(trace.strings[trace.processes.other_nccl[process]]) {}
 
   CommRows read() {
     for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
-    flush_members();
+    // Texts that grow piece by piece are interned once: all their prefixes would be quadratic.
+    for (const auto& [row, members] : members_) trace_.comms.members[row] = trace_.strings.intern(members);
+    trace_.processes.other_nccl[process_] = trace_.strings.intern(other_nccl_);
     if (chain_missed_ != 0)
       losses_.add("chain_missed", chain_missed_, [] {
         return "events that the chained profiler plugin was told of in part, or not of their end";
@@ -145,19 +150,11 @@ class CommReader {
     uint32_t row = find(def.head.id);
     if (row == model::kNoRow) return;
     constexpr auto kMost = static_cast<uint32_t>(std::extent_v<decltype(def.ranks)>);
-    if (row != members_of_) {
-      flush_members();
-      members_of_ = row;
-      members_ = trace_.strings[trace_.comms.members[row]];
-    }
+    std::string& members = members_[row];
     for (uint32_t i = 0; i < std::min(def.n, kMost); ++i) {
-      if (!members_.empty()) members_ += ',';
-      members_ += std::to_string(def.ranks[i]);
+      if (!members.empty()) members += ',';
+      members += std::to_string(def.ranks[i]);
     }
-  }
-  // The pieces of one group follow each other; interning each prefix would be quadratic.
-  void flush_members() {
-    if (members_of_ != model::kNoRow) trace_.comms.members[members_of_] = trace_.strings.intern(members_);
   }
 
   void add_note(const format::NoteDef& def, uint64_t ticks) {
@@ -189,12 +186,10 @@ class CommReader {
   }
   void add_other_nccl(const std::string& value) {
     const auto [id, path] = id_and_path(value);
-    std::string others(trace_.strings[trace_.processes.other_nccl[process_]]);
     // Texts grow by what a file repeats: they stop at a bound.
-    if (path.empty() || others.size() > kMostModesText) return;
-    if (!others.empty()) others += '\n';
-    trace_.processes.other_nccl[process_] =
-        trace_.strings.intern(others + (id.empty() ? "-" : id) + ' ' + path);
+    if (path.empty() || other_nccl_.size() > kMostModesText) return;
+    if (!other_nccl_.empty()) other_nccl_ += '\n';
+    other_nccl_ += (id.empty() ? "-" : id) + ' ' + path;
   }
 
   // Its callbacks are in the times of the process from then on.
@@ -243,10 +238,9 @@ class CommReader {
   ReadLosses& losses_;
   size_t max_comms_;
   CommRows rows_;
-  uint32_t members_of_ = model::kNoRow;
-  std::string members_;
+  std::map<uint32_t, std::string> members_;  // by row of comms
   static constexpr size_t kMostModesText = 64 << 10;
-  std::string modes_;
+  std::string modes_, other_nccl_;  // the latter of all files of the process so far
   uint64_t chain_missed_ = 0;
 };
 

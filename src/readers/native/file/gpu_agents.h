@@ -73,7 +73,6 @@ class GpuAgents {
   class Reader;
   std::vector<Agent> agents_;
   std::vector<Symbol> symbols_;
-  bool has_system_ = false;
   uint64_t system_at_ = 0;  // HSA's clock at the host time system_at_ns_
   int64_t system_at_ns_ = 0;
   double ns_per_system_ = 1;

@@ -72,7 +72,7 @@ Plausible::Plausible(const FileView& view) {
   const double slack = (may_lack_keeper ? kSlackWithoutKeeperNs : kSlackNs) / kSecondNs * hz;
   latest_ = later(heartbeat, slack);
   // What GPUs did before the driver's tools interface told of it, it may tell of.
-  const uint64_t before = header.source == format::Source::kCuda ? UINT64_MAX : static_cast<uint64_t>(slack);
+  const uint64_t before = header.source == format::Source::kCuda ? UINT64_MAX : later(0, slack);
   earliest_ = header.first_anchor.ticks > before ? header.first_anchor.ticks - before : 0;
 }
 

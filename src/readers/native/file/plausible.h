@@ -20,13 +20,11 @@ class Plausible {
   static bool has_time(format::Kind kind) {
     return kind != format::Kind::kLink && kind != format::Kind::kUserTag;
   }
-  // Ticks of the host clock that an event can have.
-  uint64_t earliest() const { return earliest_; }
-  uint64_t latest() const { return latest_; }
 
  private:
   bool is_time(uint64_t ticks) const { return ticks >= earliest_ && ticks <= latest_; }
 
+  // Ticks of the host clock that an event can have.
   uint64_t earliest_ = 0, latest_ = UINT64_MAX;
 };
 

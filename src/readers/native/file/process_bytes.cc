@@ -102,7 +102,8 @@ size_t ProcessBytes::read_header(uint64_t offset, std::span<std::byte> out) cons
   header.sealed_ticks = 0;  // seals are in the file
   // What was handed out since this was opened is not seen.
   // Chunks of which the table was read too early would count as missing.
-  const uint64_t seen = (size_ - format::kHeaderBytes) / format::kChunkBytes;
+  const uint64_t seen =
+      (std::max<uint64_t>(size_, format::kHeaderBytes) - format::kHeaderBytes) / format::kChunkBytes;
   if (header.chunks_claimed > seen) header.chunks_claimed = static_cast<uint32_t>(seen);
   if (closed != 0 && header.state == static_cast<uint32_t>(format::FileState::kOpen))
     header.state = static_cast<uint32_t>(format::FileState::kClosed);

@@ -58,6 +58,7 @@ Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth 
 
 Result<void> LiveTail::refresh() {
   process_.arrivals.clear();
+  last_counted_ = 0;  // what was counted in a look before does not fall again
   // A closed file stays as it is, but kernels of another file may still wait for its operations.
   if (finished_) {
     take_joined();
@@ -167,7 +168,7 @@ void LiveTail::start_logs() {
     header.chunk_no = from->first;
     Log& log = logs_[number];
     log.records.emplace(from->second, header);
-    if (log.is_lost) process_.passed_over += from->first - log.next_chunk;
+    if (log.is_lost) process_.passed_over += std::max(from->first, log.next_chunk) - log.next_chunk;
     process_.from_start = process_.from_start && (log.is_lost || from->first == 0);
     log.is_lost = false;
   }
@@ -393,7 +394,11 @@ void LiveTail::add_task(const Entry& entry, const Record& record, std::optional<
 
 void LiveTail::add_api_op(const Entry& entry, Log& log) {
   auto record = entry.as<format::ApiOpRecord>();
-  add_task(entry, record, record.peer < 0 ? std::optional(record.seq) : std::nullopt, log);
+  const bool is_old = process_.header.minor < format::kMinorOfDeclaredFlags,
+             is_p2p = is_old ? record.peer >= 0 : (record.head.flags & format::kFlagP2p) != 0;
+  // A program's 0 is the largest number there is: no later one would be newer.
+  const bool is_numbered = !is_p2p && record.seq != UINT64_MAX;
+  add_task(entry, record, is_numbered ? std::optional(record.seq) : std::nullopt, log);
   const LiveOp& op = recent_[entry.handle];
   if (tally_ && (record.head.flags & format::kFlagStopped) != 0)
     count_ended(*file_, {entry.offset, record.head.start, op, record.head.kind}, 0);
@@ -428,8 +433,10 @@ void LiveTail::add_launch(const Entry& entry, Log& log) {
   if (!join_ || !join_->expected()) return;
   auto head = entry.as<format::RecordHead>();
   const uint64_t position = format::handle_position(entry.handle);
+  // Nothing tells later when one ended that is read while it is open: it would take the calls of others.
   if (head.link == 0 || position - head.link != log.group.position || log.group.calls != 1 ||
-      ++log.group.launches > 1)
+      ++log.group.launches > 1 || (head.flags & format::kFlagStopped) == 0 ||
+      head.stop_after == format::kSaturated)
     return;
   if (log.threads.empty() && look_again()) read_definitions(*file_, log);
   const format::ThreadDef* owner = nullptr;
@@ -437,9 +444,7 @@ void LiveTail::add_launch(const Entry& entry, Log& log) {
     if (thread.from_position <= position) owner = &thread;
   }
   if (owner == nullptr) return;
-  const uint64_t end = (head.flags & format::kFlagStopped) == 0 || head.stop_after == format::kSaturated
-                           ? 0
-                           : head.start + head.stop_after;
+  const uint64_t end = head.start + head.stop_after;
   join_->add_launch({static_cast<uint32_t>(owner->pthread), false}, head.start, end, log.group.op);
   join_->add_launch({owner->head.id, true}, head.start, end, log.group.op);
 }
@@ -489,23 +494,15 @@ void LiveTail::count_ended(const ProcessBytes& file, const Open& open, uint64_t 
   }
 }
 
-void LiveTail::count_channel(const format::KernelChRecord& record) {
-  // Ticks of AMD's clock are no time without their rate.
-  if (process_.header.gpu_clock != format::GpuClock::kNvidiaNs) return;
-  auto moved = moved_.find(record.parent);
-  tally_->channel(moved == moved_.end() ? record.parent : moved->second, record.gpu_start, record.gpu_stop);
-}
-
 // GPU or network work of an operation.
 template <class Record>
 void LiveTail::add_part(const Entry& entry, std::string_view what) {
   auto record = entry.as<Record>();
-  if ((record.head.flags & format::kFlagStopped) != 0) {
-    if constexpr (std::is_same_v<Record, format::KernelChRecord>) {
-      if (tally_) count_channel(record);
-    }
-    return;
+  const bool is_over = (record.head.flags & format::kFlagStopped) != 0;
+  if constexpr (std::is_same_v<Record, format::KernelChRecord>) {
+    if (is_over && tally_) count_channel(record);
   }
+  if (is_over) return;
   auto parent = recent_.find(record.parent);
   LiveOp op =
       parent == recent_.end() ? LiveOp{std::string(what), format::kNoComm, std::nullopt, 0} : parent->second;
@@ -577,7 +574,7 @@ void LiveTail::visit(const Entry& entry, Log& log) {
       if ((head.flags & format::kFlagMoved) != 0) {
         auto record = entry.as<format::LinkRecord>();
         moved_[record.parent] = record.child;
-        if (tally_ && record.child == last_counted_) tally_->uncount_last();
+        if (tally_) tally_->moved(record.child, record.parent, record.child == last_counted_);
       }
       break;
     default:

@@ -180,7 +180,11 @@ class LiveTail {
   void add_kernel_name(const format::Walk<format::DefHead>& entry, Log& log);
   // What ended, as its record tells, or as another thread told at `stopped`.
   void count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped);
-  void count_channel(const format::KernelChRecord& record);
+  // Ticks of AMD's clock are no time without their rate.
+  void count_channel(const format::KernelChRecord& record) {
+    if (process_.header.gpu_clock == format::GpuClock::kNvidiaNs)
+      tally_->channel(record.parent, record.gpu_start, record.gpu_stop);
+  }
   // Keeps an event that has not ended. Beyond a bound new ones are left out, as the oldest tell best why a
   // rank is stuck.
   void hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op);
@@ -211,7 +215,7 @@ class LiveTail {
   std::deque<uint64_t> recent_order_;
   std::optional<LiveTally> tally_;
   std::shared_ptr<LaunchJoin> join_;
-  uint64_t last_counted_ = 0;           // handle of the call or task that the tally counted last
+  uint64_t last_counted_ = 0;           // handle of the call or task that this refresh counted last
   const ProcessBytes* file_ = nullptr;  // during a refresh
   uint32_t second_looks_ = 0;           // for definitions, that are left in this refresh: files may lie
   bool behind_ = false;

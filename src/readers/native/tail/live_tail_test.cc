@@ -130,6 +130,30 @@ TEST(LiveTail, GpuWorkIsNamedAfterItsOperationAndEndsFromAnotherThread) {
   EXPECT_EQ(tail->process().open, 0u);
 }
 
+// Which of them have a number, and are held against the other ranks.
+TEST(LiveTail, NumbersOfDeclaredOperations) {
+  Growing growing;
+  auto tail = growing.open();
+  const uint16_t shape = growing.log->shape("my_op");
+  auto declare = [&](uint64_t start, uint64_t seq, int32_t peer, uint8_t flags) {
+    format::ApiOpRecord op{};
+    op.head = head(start, 10, flags);
+    op.comm = growing.world;
+    op.peer = peer;
+    op.seq = seq;
+    op.shape = shape;
+    growing.log->add(Kind::kApiOp, op);
+  };
+  declare(1000, UINT64_MAX, -1, format::kFlagSeqKnown);  // the program's 0
+  declare(2000, 5, -1, format::kFlagSeqKnown);
+  declare(3000, 9, -1, format::kFlagP2p);  // a send whose peer was not said
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().comms[0].functions.at("my_op").newest, 5u);
+  declare(4000, 6, 2, 0);  // a collective with a root as its peer
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().comms[0].functions.at("my_op").newest, 6u);
+}
+
 // They are no operations, and are told once they are over.
 TEST(LiveTail, PassesOverKernelsAndLaunches) {
   Growing growing;
@@ -415,6 +439,24 @@ TEST(LiveTail, GivesKernelsToTheOperationsThatLaunchedThem) {
   EXPECT_NEAR(rest->sum, 12e-6, 1e-12);
 }
 
+// A launch that is read while it is open would take the calls of whoever comes next on its thread.
+TEST(LiveTail, GivesNoKernelToALaunchThatMayBeOver) {
+  WithKernels job;
+  job.group(10'000, 1);
+  auto& launch = job.caller->last<format::KernelLaunchRecord>();
+  launch.head.flags = 0;
+  launch.head.stop_after = 0;
+  job.look();
+  job.group(20'000, 2);
+  job.kernel(21'000, 4000, 2);
+  job.call(20'310, 2);
+  for (uint32_t i = 0; i <= LaunchJoin::kPatience; ++i) job.look();
+  EXPECT_EQ(in_all(*job.of_kernels(*job.nccl_tail, job.world)), 0u);
+  const SecondsHistogram* rest = job.of_kernels(*job.cuda_tail, format::kNoComm);
+  ASSERT_NE(rest, nullptr);
+  EXPECT_EQ(in_all(*rest), 1u);
+}
+
 TEST(LiveTail, JoinsKernelsThatAreToldInAnotherLook) {
   WithKernels job;
   job.group(10'000, 1);
@@ -443,6 +485,55 @@ TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
   growing.refresh(*tail);
   EXPECT_GT(tail->process().passed_over, 0u);
   EXPECT_LT(counts_of(*tail, "AllReduce")->counted.operations(), seq);
+}
+
+// Ring retention writes what is open again, and says behind it under which handle the host knows it.
+TEST(LiveTail, CountsDoNotFallWhereARecordMoves) {
+  Growing growing(4);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  const uint64_t issued = growing.coll(1000, 0);
+  auto move = [&](uint64_t now) {
+    format::LinkRecord link{};
+    link.head.flags = format::kFlagMoved;
+    link.child = now;
+    link.parent = issued;
+    growing.log->add(Kind::kLink, link);
+  };
+  move(growing.coll(1000, 0));
+  growing.refresh(*tail);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), 1u);
+  const uint64_t again = growing.coll(1000, 0);
+  growing.refresh(*tail);  // between the record and its link
+  const uint64_t counted = counts_of(*tail, "AllReduce")->counted.operations();
+  move(again);
+  growing.refresh(*tail);
+  EXPECT_GE(counts_of(*tail, "AllReduce")->counted.operations(), counted);
+}
+
+TEST(LiveTail, ChannelsOfATaskThatMovesAreTogether) {
+  Growing growing(4);
+  FileBuilder::Log& progress = growing.file.log(12, "progress");
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  format::CollRecord task{head(1000), 256, 0, 0, 0, growing.world, growing.log->shape("AllReduce"),
+                          2,          16,  0, 0};
+  const uint64_t issued = growing.log->add(Kind::kColl, task);
+  auto channel = [&](uint64_t stop) {
+    progress.add(Kind::kKernelCh,
+                 format::KernelChRecord{head(2000, 10), issued, 100, stop, growing.world, 0});
+  };
+  channel(600);
+  growing.refresh(*tail);
+  format::LinkRecord link{};
+  link.head.flags = format::kFlagMoved;
+  link.child = growing.log->add(Kind::kColl, task);
+  link.parent = issued;
+  growing.log->add(Kind::kLink, link);
+  channel(1100);  // the host knows the first handle alone
+  growing.refresh(*tail);
+  const SecondsHistogram& gpu =
+      counts_of(*tail, "AllReduce")->gpu_seconds[static_cast<size_t>(LiveSource::kChannels)];
+  EXPECT_EQ(in_all(gpu), 1u);
+  EXPECT_NEAR(gpu.sum, 1e-6, 1e-12);
 }
 
 TEST(LiveTally, GpuWorkOfAnEndedTaskThatComesAgainIsHarmless) {

@@ -82,6 +82,18 @@ void LiveTally::uncount_last() {
   last_ = {};
 }
 
+void LiveTally::moved(uint64_t handle, uint64_t issued, bool is_last) {
+  if (is_last) uncount_last();
+  const auto known = pending_.find(handle);
+  if (known == pending_.end() || handle == issued) return;
+  const Pending task = known->second;
+  pending_.erase(known);  // its place in the order goes when its turn comes
+  Pending& of = pending(issued);
+  of.op = task.op;
+  of.channels = task.channels;
+  finish_if_whole(issued);
+}
+
 void LiveTally::channel(uint64_t task, uint64_t gpu_start, uint64_t gpu_stop) {
   if (gpu_stop < gpu_start || gpu_start == 0) return;
   Pending& work = pending(task);

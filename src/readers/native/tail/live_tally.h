@@ -72,8 +72,9 @@ class LiveTally {
   void call_ended(uint32_t comm, std::string_view func, int64_t ns);
   // What NCCL enqueued. `channels` will report GPU work under `handle`; 0: nothing will.
   void task(const Operation& op, uint64_t handle, uint32_t channels);
-  // The last thing counted by call() or task() was counted before (ring retention writes open events again).
-  void uncount_last();
+  // Ring retention has written an open event again, whose GPU work comes under the handle that was issued for
+  // it. `is_last`: it is the last thing that call() or task() counted, and is counted once.
+  void moved(uint64_t handle, uint64_t issued, bool is_last);
   // GPU work of one channel of a task; raw ns of the GPU's clock.
   void channel(uint64_t task, uint64_t gpu_start, uint64_t gpu_stop);
   // How long the GPU worked on an operation, whoever measured it. 0 and less: no time.
@@ -102,6 +103,7 @@ class LiveTally {
   // May drop the oldest one that waits, to make room.
   Pending& pending(uint64_t handle);
   void finish_if_whole(uint64_t handle);
+  void uncount_last();
   std::map<Key, LiveCounts>::iterator at(uint32_t comm, std::string_view func);
 
   std::map<Key, LiveCounts> counts_;
