@@ -29,7 +29,9 @@ int open_locked(const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) == 0 && status.st_uid == ::geteuid() && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
     return fd;
+  const int error = errno;
   ::close(fd);
+  errno = error;
   return -1;
 }
 
@@ -75,16 +77,19 @@ Result<TemporaryDirectory> TemporaryDirectory::make() {
   remove_left_behind(folder);
   TemporaryDirectory made;
   std::string path = folder + '/' + kPrefix + "XXXXXX";
-  if (::mkdtemp(path.data()) != nullptr) made.lock_ = open_locked(path);
+  const bool is_made = ::mkdtemp(path.data()) != nullptr;
+  if (is_made) made.lock_ = open_locked(path);
   if (made.lock_ >= 0) {
     // Without the marker nobody takes it for one that was left behind.
     std::ofstream(path + kMarker) << boot_id() << '\n';
     made.path_ = std::move(path);
     return made;
   }
+  const int error = errno;
+  if (is_made) ::rmdir(path.c_str());
   return Error{
       ErrorCode::kIo,
-      std::string("no directory can be made in it: ") + std::strerror(errno) + "; name another one in TMPDIR",
+      std::string("no directory can be made in it: ") + std::strerror(error) + "; name another one in TMPDIR",
       folder};
 }
 

@@ -2,6 +2,7 @@
 #include "base/temporary_directory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,21 @@ TEST_F(TemporaryDirectoryTest, WithoutRoomItSaysWhatToDo) {
   auto made = TemporaryDirectory::make();
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message().find("TMPDIR"), std::string::npos) << made.error().message();
+}
+
+TEST_F(TemporaryDirectoryTest, OneThatCannotBeLockedIsNotLeftBehind) {
+  const int next = ::dup(0);
+  ::close(next);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  // It can be made, and cannot be opened.
+  const rlimit full{static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+  const auto made = TemporaryDirectory::make();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message().find("Too many open files"), std::string::npos) << made.error().message();
+  EXPECT_TRUE(fs::is_empty(root_));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void add_sizes(const std::string& path, Input& input) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     const uint64_t before = input.files;
-    for (const run::ProcessFile& file : run::process_files(path)) {
+    for (const run::ProcessFile& file : run::process_files_at(path)) {
       ++input.files;
       input.bytes += file.bytes;
     }
@@ -70,18 +70,9 @@ Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<s
 }
 
 bool holds_process_files(const std::string& directory) {
-  const auto holds = [](const std::string& folder) {
-    const std::vector<run::ProcessFile> files = run::process_files(folder);
-    // One with a torn header does not count: it would hide a whole database beside it.
-    return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
-  };
-  if (holds(directory)) return true;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, error), end;
-       !error && at != end; at.increment(error)) {
-    if (is_directory(at->path()) && holds(at->path())) return true;
-  }
-  return false;
+  const std::vector<run::ProcessFile> files = run::process_files_at(directory);
+  // One with a torn header does not count: it would hide a whole database beside it.
+  return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
 }
 
 // Those of a directory, by name. Beside the process files that they were made of they tell nothing new.
@@ -208,7 +199,7 @@ class Mixer {
     const bool statements =
         std::any_of(formats.begin(), formats.end(),
                     [](const readers::FormatFiles& files) { return files.format->open == nullptr; });
-    if (mixed_.runs.empty() && !statements) return *first_error_;
+    if (mixed_.runs.empty() && !statements) return first_error_.value_or(usage_error("nothing is named"));
     return std::move(mixed_);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace.db and the files that it was made of hold the same processes. The place that is loaded first keeps
-// its process; the other one is an error, which callers count as a loss. Sources load without the lock, which
-// guards the table of names alone.
+// its process; the other one is an error, which callers count as a loss. Of places that are loaded at one
+// time that is the one of the earlier source. Sources load without the lock, which guards the tables alone.
 #include "input/joined_source.h"
 
 #include <utility>
@@ -31,11 +31,27 @@ JoinedSource::JoinedSource(std::vector<std::unique_ptr<model::TraceSource>> sour
   }
 }
 
+JoinedSource::Loading::Loading(JoinedSource& source, size_t place) : source_(source) {
+  const std::lock_guard lock(source_.mutex_);
+  place_ = source_.loading_.insert(place);
+}
+
+JoinedSource::Loading::~Loading() {
+  {
+    const std::lock_guard lock(source_.mutex_);
+    source_.loading_.erase(place_);
+  }
+  source_.has_loaded_.notify_all();
+}
+
 Result<void> JoinedSource::load(size_t i, model::Trace& trace) {
   const Place& place = places_[i];
+  const Loading loading(*this, i);
   LOCKSTEP_TRY(sources_[place.source]->load(place.process, trace));
   if (trace.processes.size() == 0) return {};
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  // Each waits for places before its own alone, so the first of them waits for none.
+  has_loaded_.wait(lock, [&] { return places_[*loading_.begin()].source == place.source; });
   const auto [at, is_new] = first_.try_emplace(identity(trace), i);
   const size_t other = places_[at->second].source;
   // A place that is loaded again is no copy. Nor are two alike of one source: copies come from different

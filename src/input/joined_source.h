@@ -3,8 +3,10 @@
 // source has given too (the same trace.db twice, or beside the files that it was made of) is an error of
 // load(), and so a loss.
 #pragma once
+#include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "model/trace_source.h"
@@ -23,9 +25,23 @@ class JoinedSource : public model::TraceSource {
   struct Place {
     size_t source, process;
   };
+  // A place is in loading_ while this lives.
+  class Loading {
+   public:
+    Loading(JoinedSource& source, size_t place);
+    ~Loading();
+    Loading(const Loading&) = delete;
+    Loading& operator=(const Loading&) = delete;
+
+   private:
+    JoinedSource& source_;
+    std::multiset<size_t>::iterator place_;
+  };
   std::vector<std::unique_ptr<model::TraceSource>> sources_;
   std::vector<Place> places_;
   std::mutex mutex_;
+  std::condition_variable has_loaded_;
+  std::multiset<size_t> loading_;        // places
   std::map<std::string, size_t> first_;  // who a process is -> the first place that gave it
 };
 

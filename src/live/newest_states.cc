@@ -160,15 +160,25 @@ void NewestStates::complete(Process& process) {
   state.seen_ns = time_of(CLOCK_REALTIME);
   state.beats =
       state.liveness == model::Liveness::kUnknown && !state.closed && run::beats(heartbeat_ns, state.seen_ns);
-  const bool is_silent =
-      state.liveness == model::Liveness::kUnknown && std::abs(state.seen_ns - heartbeat_ns) > kDeadNs;
   // A process has ended for the caller only once its last state was read.
-  all_ended_ = all_ended_ && (state.closed || is_silent || state.liveness == model::Liveness::kGone) &&
-               process.is_read;
+  all_ended_ = all_ended_ && has_ended(process, state.liveness) && process.is_read;
+}
+
+bool NewestStates::has_ended(const Process& process, model::Liveness liveness) {
+  return process.state.closed || liveness == model::Liveness::kGone ||
+         (liveness == model::Liveness::kUnknown &&
+          std::abs(time_of(CLOCK_REALTIME) - heartbeat_of(process)) > kDeadNs);
 }
 
 Result<std::vector<model::FollowedProcess>> NewestStates::look() {
-  LOCKSTEP_TRY(find_files());
+  all_ended_ = false;
+  if (auto found = find_files(); !found) {
+    all_ended_ =
+        !processes_.empty() && std::all_of(processes_.begin(), processes_.end(), [](const auto& one) {
+          return has_ended(one.second, run::look_at(one.second.files.front().file.process));
+        });
+    return found.error();
+  }
   const int64_t now_ns = time_of(CLOCK_MONOTONIC);
   std::vector<Process*> due;
   for (auto& [key, process] : processes_) {

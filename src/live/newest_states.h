@@ -25,7 +25,7 @@ class NewestStates {
   explicit NewestStates(std::string run) : run_(std::move(run)) {}
   // Of the processes of this host's boot; of all, where none is of it. kNotFound: there is none yet.
   Result<std::vector<model::FollowedProcess>> look();
-  // Every process of the last look has ended.
+  // Every process of the last look has ended; after one that failed, every process that was ever seen.
   bool all_ended() const { return all_ended_; }
 
  private:
@@ -65,6 +65,7 @@ class NewestStates {
   static int64_t heartbeat_of(const Process& process);
   // It runs, or cannot be looked at and its heartbeat is of now.
   static bool lives(const Process& process, int64_t heartbeat_ns);
+  static bool has_ended(const Process& process, model::Liveness liveness);
   // Sets what is true of now, whatever was read when: heartbeat, liveness, and whether it has ended.
   void complete(Process& process);
 

@@ -12,7 +12,11 @@ namespace {
 
 using Rank = std::pair<std::string_view, int32_t>;  // of a job
 
-int64_t end_of(const Life& life) { return std::max(life.start_ns, life.seen_ns); }
+// Of one whose times are all unknown nobody can say that it ended before another began.
+int64_t end_of(const Life& life) {
+  const int64_t end_ns = std::max(life.start_ns, life.seen_ns);
+  return end_ns == 0 ? INT64_MAX : end_ns;
+}
 
 std::map<Rank, int64_t> newest_starts(std::span<const Life> lives) {
   std::map<Rank, int64_t> newest;

@@ -18,7 +18,7 @@ struct Life {
   int64_t seen_ns = 0;   // its last sign of life
 };
 // By process: another one of its rank began after the last sign of life of this one. A process without a rank
-// is never replaced. One without a start replaces none.
+// or without any time is never replaced. One without a start replaces none.
 std::vector<bool> replaced(std::span<const Life> lives);
 // The same of the processes of a job; a rank is one, whatever job its processes name. So is a process that
 // shared a communicator with a replaced one and ended before its rank began anew: a launcher may go on with

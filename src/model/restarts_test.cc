@@ -39,6 +39,11 @@ TEST(Restarts, ProcessesOfUnknownRankOrStartAreNot) {
             (std::vector<bool>{false, false, false, false}));
 }
 
+TEST(Restarts, AProcessOfWhichNoTimeIsKnownIsNot) {
+  EXPECT_EQ(replaced({{0, 0, 0, 0}, {0, 200, 260, 0}}), (std::vector<bool>{false, false}));
+  EXPECT_EQ(replaced({{0, 0, 120, 0}, {0, 200, 260, 0}}), (std::vector<bool>{true, false}));
+}
+
 TEST(Restarts, RanksOfOtherJobsAreOtherRanks) {
   const Life lives[] = {{.job = "a", .rank = 0, .start_ns = 100, .seen_ns = 160},
                         {.job = "b", .rank = 0, .start_ns = 200, .seen_ns = 260},

@@ -24,7 +24,7 @@ double TimeHistogram::quantile(double share) const {
   uint64_t below = 0;
   for (size_t cell = 0; cell < cells_.size(); ++cell) {
     below += cells_[cell];
-    if (below <= wanted) continue;
+    if (below <= wanted && below < count_) continue;  // the greatest of all is the quantile of 1
     if (cell == 0) return 0;
     // The middle of a cell is within an eighth of all that is in it.
     const uint32_t middle = ((static_cast<uint32_t>(cell) - 1 + kFirst) << kShift) + (1u << (kShift - 1));

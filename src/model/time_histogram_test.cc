@@ -15,6 +15,7 @@ TEST(TimeHistogram, QuantilesAreWithinAnEighth) {
   EXPECT_EQ(times.count(), 1000u);
   EXPECT_NEAR(times.quantile(0.5), 500e3, 500e3 / 8);
   EXPECT_NEAR(times.quantile(0.99), 990e3, 990e3 / 8);
+  EXPECT_NEAR(times.quantile(1), 1000e3, 1000e3 / 8);
 }
 
 TEST(TimeHistogram, TakesAnyTime) {

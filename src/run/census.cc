@@ -27,11 +27,11 @@ constexpr auto kTick = std::chrono::seconds(10);
 constexpr size_t kMostProcesses = 16384;
 constexpr size_t kMapsLimit = size_t{4} << 20;
 
-std::string proc(int64_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
-JobPlace place_of(int64_t pid) {
-  std::vector<std::string> words =
-      split_words(read_small(proc(pid, "environ"), size_t{1} << 20).value_or(""));
+// Nothing where its environment reads empty: a process that ends has none any more, and some write over it.
+std::optional<JobPlace> place_of(int64_t pid) {
+  const std::string environment = read_small(proc_path(pid, "environ"), size_t{1} << 20).value_or("");
+  if (environment.find_first_not_of('\0') == std::string::npos) return std::nullopt;
+  const std::vector<std::string> words = split_words(environment);
   return job_place([&](const char* name) -> const char* {
     std::string key = std::string(name) + "=";
     for (const std::string& word : words) {
@@ -43,7 +43,7 @@ JobPlace place_of(int64_t pid) {
 
 // liblockstep-cuda.so is loaded into every process, and says nothing.
 void look_at_maps(int64_t pid, SeenProcess& seen) {
-  const std::string maps = read_small(proc(pid, "maps"), kMapsLimit).value_or("");
+  const std::string maps = read_small(proc_path(pid, "maps"), kMapsLimit).value_or("");
   const auto holds = [&](const char* library) { return maps.find(library) != std::string::npos; };
   seen.maps_nccl = seen.maps_nccl || holds("/libnccl.so") || holds("/librccl.so");
   seen.captures = seen.captures || holds("/liblockstep-nccl.so") || holds("/liblockstep.so");
@@ -179,11 +179,12 @@ void Census::look(int64_t pid, int64_t parent) {
   uint32_t looks = ++found->second.looks;
   if (!std::has_single_bit(looks)) return;
   SeenProcess& seen = report_.processes[found->second.row];
-  if (auto argv = split_words(read_small(proc(pid, "cmdline"), 65536).value_or("")); !argv.empty())
+  if (auto argv = split_words(read_small(proc_path(pid, "cmdline"), 65536).value_or("")); !argv.empty())
     seen.argv = kept_words(argv);
-  JobPlace place = place_of(pid);
-  seen.rank = place.rank;
-  seen.world = place.world;
+  if (const auto place = place_of(pid)) {
+    seen.rank = place->rank;
+    seen.world = place->world;
+  }
   look_at_maps(pid, seen);
 }
 

@@ -77,6 +77,7 @@ void HeldSegments::stop() {
   is_stopping_ = true;
   eventfd_write(stop_, 1);
   if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(mutex_);  // of count(), which any thread may call
   adopt();
   for (const auto& [file, descriptor] : held_) close(descriptor);
   held_.clear();

@@ -225,7 +225,12 @@ void note_captured(CensusReport& census, const std::vector<ProcessFile>& files) 
 }
 
 std::vector<RunLoss> missing_processes(const std::string& run) {
-  return missing_processes(process_files(run), read_censuses(run));
+  std::vector<CensusReport> censuses = read_censuses(run);
+  // A folder of the hosts' own directories is read as one run.
+  for (const std::string& folder : folders_in(run)) {
+    for (CensusReport& census : read_censuses(folder)) censuses.push_back(std::move(census));
+  }
+  return missing_processes(process_files_at(run), censuses);
 }
 
 }  // namespace lockstep::run

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::run {
 namespace {
 
@@ -140,6 +144,21 @@ TEST(MissingProcesses, AmdsRuntimeThatNeverCalledOurLibraryIsReported) {
       << losses[0].detail;
   files[1].is_hsa = files[0].is_hsa = true;
   EXPECT_TRUE(missing_processes(files, {report}).empty());
+}
+
+TEST(MissingProcesses, OfFoldersOfHostsAreMissedAsOfOne) {
+  const test::TemporaryFolder root;
+  for (const int64_t rank : {0, 1}) {
+    const std::string folder = root / ("host" + std::to_string(rank));
+    std::filesystem::create_directory(folder);
+    CensusReport report = census({seen(11 + rank, 1, rank, true)});
+    report.launcher.host = "h" + std::to_string(rank);
+    ASSERT_TRUE(write_census(folder, report));
+  }
+  const auto losses = missing_processes(root.path());
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].kind, "never_loaded");
+  EXPECT_NE(losses[0].detail.find("ranks 0-1"), std::string::npos) << losses[0].detail;
 }
 
 }  // namespace

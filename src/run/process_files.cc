@@ -75,10 +75,24 @@ std::vector<ProcessFile> process_files(const std::string& run) {
   return files;
 }
 
+std::vector<std::string> folders_in(const std::string& directory) {
+  std::vector<std::string> folders;
+  std::error_code error, unknown;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_directory(unknown)) folders.push_back(it->path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
 std::vector<ProcessFile> process_files_at(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return process_files(path);
-  return {process_file(path)};
+  if (!fs::is_directory(path, error)) return {process_file(path)};
+  std::vector<ProcessFile> files = process_files(path);
+  for (const std::string& folder : folders_in(path)) {
+    for (ProcessFile& file : process_files(folder)) files.push_back(std::move(file));
+  }
+  return files;
 }
 
 }  // namespace lockstep::run

@@ -28,7 +28,9 @@ struct ProcessFile {
 ProcessFile process_file(const std::string& path);
 // Every *.lks in the directory, by name.
 std::vector<ProcessFile> process_files(const std::string& run);
-// Those of a directory, or the file itself.
+// Folders in the directory, by name.
+std::vector<std::string> folders_in(const std::string& directory);
+// All that readers take of a path: those of a directory and of the folders in it, or the file itself.
 std::vector<ProcessFile> process_files_at(const std::string& path);
 
 }  // namespace lockstep::run

@@ -26,8 +26,6 @@ int64_t number(const char* text) {
   return error == std::errc{} && value >= 0 ? value : -1;
 }
 
-std::string proc(int64_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
 // One starter's variables; nullptr where it has none. The capture library reads the same ones in the same
 // order.
 struct Variables {
@@ -72,6 +70,8 @@ void read_launchers(const Lookup& environment, JobPlace& place) {
 
 }  // namespace
 
+std::string proc_path(int64_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
+
 ProcessIdentity own_identity() {
   ProcessIdentity self;
   char host[256] = {};
@@ -88,7 +88,7 @@ ProcessIdentity own_identity() {
 
 std::optional<ProcessStat> read_stat(int64_t pid) {
   segment::ProcessStat read;
-  if (!segment::read_process_stat(proc(pid, "stat").c_str(), &read)) return std::nullopt;
+  if (!segment::read_process_stat(proc_path(pid, "stat").c_str(), &read)) return std::nullopt;
   ProcessStat stat;
   stat.parent = read.parent;
   stat.start_ticks = read.start_ticks;
@@ -108,7 +108,7 @@ std::optional<bool> is_alive(const ProcessIdentity& process) {
 
 std::vector<int64_t> children_of(int64_t pid) {
   std::vector<int64_t> children;
-  std::string tasks = proc(pid, "task");
+  std::string tasks = proc_path(pid, "task");
   DIR* directory = opendir(tasks.c_str());
   if (directory == nullptr) return children;
   while (const dirent* entry = readdir(directory)) {

@@ -9,6 +9,9 @@
 
 namespace lockstep::run {
 
+// "/proc/4711/maps"
+std::string proc_path(int64_t pid, const char* name);
+
 // Who a process is: a pid alone is reused, and is not unique over hosts and containers.
 struct ProcessIdentity {
   std::string host;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several launchers of one job start at the same moment on hosts that share nothing but a file system,
 // perhaps NFS. So every decision is one that a file system takes for exactly one of them: the manifest is
-// created exclusively, and so is the lock; nobody relies on flock() or on clocks that agree. A launcher joins
-// only a directory that is still running and bears the key of its own start: a name that exists is not yet
-// the same job.
+// created exclusively, and so is the lock; between hosts nobody relies on flock() or on clocks that agree. A
+// launcher joins only a directory that is still running and bears the key of its own start: a name that
+// exists is not yet the same job.
 #include "run/run_directory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,25 @@ bool is_json(const std::string& name) {
 }
 bool is_census(const std::string& name) { return name.starts_with("census.") && is_json(name); }
 bool is_link_lock(const std::string& name) { return name.starts_with("links.") && name.ends_with(".lock"); }
+
+// Removes a lock whose holder is known to be dead. Only launchers of its host know that, where flock() keeps
+// them apart: who comes second must not remove the lock that the first one has made in its place.
+bool remove_stale(const std::string& path) {
+  const int lock = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (lock < 0) return false;
+  bool removed = false;
+  // A file system without flock() has this one by itself.
+  if (flock(lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    const auto holder = read_registration(path);
+    struct stat opened {
+    }, named{};
+    removed = holder && !is_alive(holder->process).value_or(true) && fstat(lock, &opened) == 0 &&
+              stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+              opened.st_dev == named.st_dev && unlink(path.c_str()) == 0;
+  }
+  close(lock);
+  return removed;
+}
 
 }  // namespace
 
@@ -194,12 +214,7 @@ bool RunDirectory::lock() const {
   std::string path = path_ + "/merge.lock";
   std::string text = to_json(self_, "merging");
   auto created = create_exclusively(path, text);
-  if (created && *created) return true;
-  auto holder = read_registration(path);
-  // A lock is broken only where its holder is known to be dead.
-  if (!holder || is_alive(holder->process).value_or(true)) return false;
-  unlink(path.c_str());
-  created = create_exclusively(path, text);
+  if (created && !*created && remove_stale(path)) created = create_exclusively(path, text);
   return created && *created;
 }
 

@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "run/process_files.h"
 #include "run/small_file.h"
@@ -148,6 +150,27 @@ TEST_F(RunDirectoryTest, OnlyTheLockOfTheDeadIsBroken) {
   EXPECT_EQ(leave_with_lock_of(elsewhere), Leaving::kOthersRunning);
   EXPECT_EQ(leave_with_lock_of(here), Leaving::kOthersRunning);
   EXPECT_EQ(leave_with_lock_of(dead), Leaving::kLast);
+}
+
+TEST_F(RunDirectoryTest, OneOfManyBreaksTheLockOfTheDead) {
+  ProcessIdentity dead = own_identity();
+  dead.pid = 0x3fffffff;  // beyond the largest pid
+  for (int round = 0; round < 50; ++round) {
+    fs::remove_all(path("a.run"));
+    const auto run = RunDirectory::create_or_join(path("a.run"), manifest(""));
+    ASSERT_TRUE(run);
+    std::ofstream(path("a.run/merge.lock")) << to_json(dead, "merging");
+    std::atomic<int> waiting = 4, last = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, launcher = *run]() mutable {
+        for (--waiting; waiting > 0;) std::this_thread::yield();
+        if (launcher.leave() == Leaving::kLast) ++last;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(last, 1) << "launchers that merge, round " << round;
+  }
 }
 
 TEST_F(RunDirectoryTest, ReadOnlyPlaceIsAnError) {

@@ -146,11 +146,10 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
   };
   for (const std::string& path : paths) {
     std::error_code error;
-    if (fs::is_directory(path, error)) {
-      for (const run::ProcessFile& file : run::process_files(path)) add(file, path);
-    } else if (path.ends_with(".lks")) {
-      add(run::process_file(path), fs::path(path).parent_path().string());
-    }
+    const bool is_folder = fs::is_directory(path, error);
+    if (!is_folder && !path.ends_with(".lks")) continue;
+    const std::string input = is_folder ? path : fs::path(path).parent_path().string();
+    for (const run::ProcessFile& file : run::process_files_at(path)) add(file, input);
   }
   return all;
 }

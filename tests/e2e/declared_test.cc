@@ -188,6 +188,11 @@ TEST_F(DeclaredTest, GoIntoTheTraceOfPyTorchsProfiler) {
   EXPECT_EQ(ids.size(), 7u);
   const Finished other = do_here(lockstep({"convert", "--into", "trace.db", "-o", "x.json", "trace.db"}));
   EXPECT_EQ(other.code, 2) << other;
+  std::ofstream(path("notes")) << "text";
+  const Finished part =
+      do_here(lockstep({"convert", "--into", "kineto_rank0.json", "-o", "part.json", "trace.db", "notes"}));
+  EXPECT_EQ(part.code, 3) << part;
+  EXPECT_TRUE(has(part.out, "notes: not a file of a known format")) << part;
 }
 
 TEST_F(DeclaredTest, WhatTheProfilerDidNotSeeIsLeftOutAndSaid) {

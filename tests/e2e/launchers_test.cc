@@ -84,5 +84,25 @@ TEST_F(Launchers, AKilledLauncherIsNotWaitedFor) {
   EXPECT_EQ(info("t.db")["processes"], 2);  // the killed one's job went on, and its file is whole
 }
 
+TEST_F(Launchers, OneWhoseCommandCannotStartMergesWhatOthersRecorded) {
+  Process first(trace({"-o", "t.db"}, {"ops", "5"}), here(task(0, 2)));
+  // It waits for the second one, which shall be the last to look.
+  ASSERT_TRUE(wait_until([&] {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(path("t.run/launchers"), error)) {
+      if (has(read_file(entry.path()), "\"left\"")) return true;
+    }
+    return false;
+  }));
+  kill(first.pid(), SIGSTOP);
+  const Finished second = do_here(lockstep({"trace", "-o", "t.db", "./nowhere"}), task(1, 2));
+  EXPECT_EQ(second.code, 127) << second;
+  EXPECT_TRUE(has(second.err, "command not found")) << second;
+  EXPECT_EQ(info("t.db")["ops"], 5) << second;
+  EXPECT_FALSE(exists("t.run"));
+  kill(first.pid(), SIGKILL);
+  first.wait();
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -91,8 +91,8 @@ TEST_F(Tools, WhatIsLeftOutIsNamedAndChangesTheExitCode) {
   EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", "run"})).code, 0);
   write_file(path("notes"), "text");
   const std::string trace = LOCKSTEP_SOURCE_DIR "/tests/data/kineto/rank0.json.gz";
-  for (const Argv& words :
-       {Argv{"merge", "-o", "x.db"}, Argv{"summary"}, Argv{"convert", "--force", "-o", "t.json"}}) {
+  for (const Argv& words : {Argv{"merge", "-o", "x.db"}, Argv{"summary"}, Argv{"show"},
+                            Argv{"show", "--op", "0"}, Argv{"convert", "--force", "-o", "t.json"}}) {
     for (const std::string run : {"a.db", "run"}) {
       Argv with_text = words, with_other = words;
       for (Argv* all : {&with_text, &with_other}) all->push_back(run);

@@ -153,6 +153,18 @@ class Protocol(unittest.TestCase):
             self.assertTrue(result["isError"], path)
             self.assertIn("outside the folders", result["content"][0]["text"], path)
         self.assertFalse(self.client.call("diagnose", paths=[os.path.join(self.folder, "good")])["isError"])
+        # What a folder holds is read with it, so its links count as well.
+        log = os.path.join(self.outside, "secret.log")
+        with open(log, "w") as file:
+            file.write("vm:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n")
+        for name, target, refused in (("to_log", log, True), ("to_run", os.path.join(self.outside, "run"), True),
+                                      ("to_good", os.path.join(self.folder, "good"), False)):
+            os.makedirs(os.path.join(self.folder, name))
+            os.symlink(target, os.path.join(self.folder, name, "x.lks" if target == log else "x"))
+            result = self.client.call("diagnose", paths=[name])
+            self.assertEqual(result["isError"], refused, (name, result))
+            if refused:
+                self.assertIn("leads outside the folders", result["content"][0]["text"])
         wider = Client(self.folder, self.outside, self.folder)
         self.assertFalse(wider.call("diagnose", paths=["run"])["isError"])
         wider.close()

@@ -186,6 +186,7 @@ struct Target {
   Liveness liveness;
   uint32_t number = 0, refused_before = 0;
   bool answered = false, unasked = false;
+  bool overtaken = false;  // another `lockstep control` has asked since, and was answered
 };
 
 struct Reached {
@@ -212,7 +213,7 @@ Reached reach(const std::vector<ProcessFile>& files) {
       ++reached.elsewhere;
       continue;
     }
-    auto header = LiveHeader::open(file.path, LiveHeader::Access::kSteer);
+    auto header = LiveHeader::open(file.path);
     if (!header) {
       warn(header.error().message());
       ++reached.failed;
@@ -285,8 +286,12 @@ void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
   for (;;) {
     bool all = true;
     for (Target& target : targets) {
-      // Taken or refused: the process stores the number either way.
-      if (!target.answered) target.answered = target.header->in_force().state.taken == target.number;
+      // Taken or refused: the process stores the number either way. Numbers wrap around.
+      if (!target.answered) {
+        const auto ahead = static_cast<int32_t>(target.header->in_force().state.taken - target.number);
+        target.answered = ahead >= 0;
+        target.overtaken = ahead > 0;
+      }
       all &= target.answered || target.liveness == Liveness::kStopped;
     }
     if (all || monotonic_ns() > end) return;
@@ -295,12 +300,13 @@ void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
 }
 
 // What came of a request, the worst last. Whoever has refused it has answered, too.
-enum class Outcome : uint8_t { kDone, kWaits, kRefused, kUnasked, kStopped, kSilent };
+enum class Outcome : uint8_t { kDone, kWaits, kRefused, kOvertaken, kUnasked, kStopped, kSilent };
 
 std::string_view outcome_text(Outcome outcome) {
   constexpr std::string_view kTexts[] = {"done",
                                          "changes at its next launch, where it is safe",
                                          "refused the request; its library may be of another version",
+                                         "was asked for something else meanwhile: see --show",
                                          "could not be asked",
                                          "is stopped, and does it when it goes on",
                                          "has not answered; it may be overloaded, or has ended"};
@@ -311,6 +317,8 @@ Outcome outcome_of(const Target& target) {
   const auto state = target.header->in_force().state;
   if (!target.answered) return target.liveness == Liveness::kStopped ? Outcome::kStopped : Outcome::kSilent;
   if (target.unasked) return Outcome::kUnasked;
+  // It may have come to see the later request alone.
+  if (target.overtaken) return Outcome::kOvertaken;
   if (state.refused != target.refused_before) return Outcome::kRefused;
   return state.waiting != 0 ? Outcome::kWaits : Outcome::kDone;
 }
@@ -361,29 +369,30 @@ std::string until_text(const format::ControlState& state, bool here) {
   const run::ModeChoice after{static_cast<format::Mode>(state.mode_after), state.keep_after, state.of_after};
   // The end can be compared with no other clock than this host's CLOCK_MONOTONIC.
   if (!here) return "a window, then " + run::mode_text(after);
-  const auto left = static_cast<double>(std::max<int64_t>(state.until_monotonic_ns - monotonic_ns(), 0));
-  return format_duration(left) + ", then " + run::mode_text(after);
+  const int64_t now_ns = monotonic_ns();
+  // Compared first: the end may be any number in a damaged file.
+  const int64_t left_ns = state.until_monotonic_ns > now_ns ? state.until_monotonic_ns - now_ns : 0;
+  return format_duration(static_cast<double>(left_ns)) + ", then " + run::mode_text(after);
 }
 
 int show(const std::vector<ProcessFile>& files) {
   Table table(
       {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "min bytes", "refused"});
   for (const ProcessFile& file : files) {
-    auto header = LiveHeader::open(file.path, LiveHeader::Access::kLook);
+    const auto header = control::look_at_header(file.path);
     if (!header) {
       warn(header.error().message());
       continue;
     }
-    const control::InForce now = (*header)->in_force();
-    const format::ControlState& state = now.state;
+    const format::ControlState& state = header->in_force.state;
     const Liveness liveness = run::look_at(file.process);
     const run::ModeChoice mode{static_cast<format::Mode>(state.mode), state.keep, state.of};
     std::string mode_now = run::mode_text(mode);
     // NCCL gets the new mode at a launch only: see docs/control.md.
     if (state.waiting != 0) mode_now += " (waits for a launch)";
-    if (now.asked != state.taken) mode_now += " (asked for another)";
+    if (header->in_force.asked != state.taken) mode_now += " (asked for another)";
     table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,
-               std::to_string(file.process.pid), format::source_name((*header)->source(), "?"),
+               std::to_string(file.process.pid), format::source_name(header->source, "?"),
                file.open ? std::string(run::liveness_text(liveness)) : "ended", mode_now,
                until_text(state, liveness == Liveness::kRunning),
                state.comms == 0 ? "all" : std::to_string(state.comms),
@@ -397,8 +406,8 @@ int run_control(const Arguments& arguments) {
   const std::vector<ProcessFile> files = files_of(arguments.operands());
   if (files.empty()) return fail("no process file in it; is this the run directory of the job?");
   if (arguments.has("show")) {
-    if (arguments.has("mode") || arguments.has("mark") || arguments.has("save"))
-      return fail(usage_error("--show goes alone"));
+    for (const char* other : {"mode", "for", "comm", "min-bytes", "mark", "save"})
+      if (arguments.has(other)) return fail(usage_error("--show goes alone"));
     return show(files);
   }
   auto wish = read_wish(arguments);

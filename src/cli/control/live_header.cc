@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps the header of a file that a live process writes. Every word is hostile and may change between two
-// looks, so each is loaded by itself. The lock keeps tools from writing over each other's requests; the
-// process never takes it.
+// looks, so each is loaded by itself. A file that is cut takes away what is mapped: looking alone reads. The
+// lock keeps tools from writing over each other's requests; the process never takes it.
 #include "cli/control/live_header.h"
 
 #include <fcntl.h>
@@ -12,7 +12,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
+#include "base/input_file.h"
 #include "base/partial_path.h"
 #include "format/control_copy.h"
 
@@ -33,39 +35,19 @@ bool lock(int fd) {
   return false;
 }
 
-}  // namespace
+constexpr const char* kNoProcessFile = "is not a process file";
 
-Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Access access) {
-  const bool steers = access == Access::kSteer;
-  int fd = ::open(path.c_str(), (steers ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return system_error("cannot be opened", path, errno);
-  struct stat file {};
-  void* memory = MAP_FAILED;
-  // A shorter file would raise SIGBUS when the header is read.
-  if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size >= format::kHeaderBytes)
-    memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | (steers ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
-  auto bad = [&](const char* why) {
-    if (memory != MAP_FAILED) munmap(memory, format::kHeaderBytes);
-    close(fd);
-    return Error{ErrorCode::kInvalidInput, why, path};
-  };
-  if (memory == MAP_FAILED) return bad("is not a process file");
-  auto* header = static_cast<format::FileHeader*>(memory);
-  if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0)
-    return bad("is not a process file");
+// Why it cannot be steered; nullptr: it can.
+const char* why_not(const format::FileHeader& header) {
+  if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) return kNoProcessFile;
   // Requests came with minor version 2.
-  if (header->major != format::kMajor || header->minor < 2 || header->header_bytes != format::kHeaderBytes)
-    return bad("was written by a capture library of another version, which cannot be controlled");
-  return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));
+  if (header.major != format::kMajor || header.minor < 2 || header.header_bytes != format::kHeaderBytes)
+    return "was written by a capture library of another version, which cannot be controlled";
+  return nullptr;
 }
 
-LiveHeader::~LiveHeader() {
-  munmap(header_, format::kHeaderBytes);
-  close(fd_);
-}
-
-InForce LiveHeader::in_force() const {
-  const ControlState& from = header_->in_force;
+InForce in_force_of(const format::FileHeader& header) {
+  const ControlState& from = header.in_force;
   InForce now;
   // First, with acquire: the process stores `taken` last, so the words below are at least as new.
   now.state.taken = __atomic_load_n(&from.taken, __ATOMIC_ACQUIRE);
@@ -80,9 +62,44 @@ InForce LiveHeader::in_force() const {
   now.state.keep_after = format::load_word(from.keep_after);
   now.state.of_after = format::load_word(from.of_after);
   now.state.waiting = format::load_word(from.waiting);
-  now.asked = format::load_word(header_->control);
+  now.asked = format::load_word(header.control);
   return now;
 }
+
+}  // namespace
+
+Result<SeenHeader> look_at_header(const std::string& path) {
+  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+  format::FileHeader header{};
+  const size_t got = file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+  const char* const why = got < sizeof header ? kNoProcessFile : why_not(header);
+  if (why != nullptr) return Error{ErrorCode::kInvalidInput, why, path};
+  return SeenHeader{header.source, in_force_of(header)};
+}
+
+Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path) {
+  // O_NONBLOCK: a FIFO of that name must not hold up the tool; it is refused below.
+  int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return system_error("cannot be opened", path, errno);
+  struct stat file {};
+  void* memory = MAP_FAILED;
+  // A shorter file would raise SIGBUS when the header is read.
+  if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size >= format::kHeaderBytes)
+    memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  auto* header = memory == MAP_FAILED ? nullptr : static_cast<format::FileHeader*>(memory);
+  const char* const why = header == nullptr ? kNoProcessFile : why_not(*header);
+  if (why == nullptr) return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));
+  if (header != nullptr) munmap(header, format::kHeaderBytes);
+  close(fd);
+  return Error{ErrorCode::kInvalidInput, why, path};
+}
+
+LiveHeader::~LiveHeader() {
+  munmap(header_, format::kHeaderBytes);
+  close(fd_);
+}
+
+InForce LiveHeader::in_force() const { return in_force_of(*header_); }
 
 Result<uint32_t> LiveHeader::ask(ControlRequest request) {
   if (!lock(fd_)) return system_error("another `lockstep control` holds it", path_, errno);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a process file as a tool steers its process by it (format/control_words.h): mapped, not read.
+// The header of a process file as a tool steers its process by it (format/control_words.h): mapped. Who only
+// looks reads it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,18 +17,22 @@ struct InForce {
   uint32_t asked = 0;  // number of the newest request
 };
 
+struct SeenHeader {
+  format::Source source;  // which capture library writes the file
+  InForce in_force;
+};
+// An error if it is not a process file that can be steered: damaged, or written by a library that is too old.
+Result<SeenHeader> look_at_header(const std::string& path);
+
 class LiveHeader {
  public:
-  enum class Access { kLook, kSteer };
-  // An error if it is not a process file that can be steered: damaged, or written by a library that is too
-  // old.
-  static Result<std::unique_ptr<LiveHeader>> open(const std::string& path, Access access);
+  // Errors are those of look_at_header().
+  static Result<std::unique_ptr<LiveHeader>> open(const std::string& path);
   ~LiveHeader();
   LiveHeader(const LiveHeader&) = delete;
   LiveHeader& operator=(const LiveHeader&) = delete;
 
   const std::string& path() const { return path_; }
-  // Which capture library writes the file.
   format::Source source() const { return header_->source; }
   // Word by word, as the process may write meanwhile: `taken` is the oldest of them.
   InForce in_force() const;

@@ -93,15 +93,16 @@ int run_into(const Arguments& arguments) {
   if (!input) return fail(input.error());
   const auto inserted = insert(profile, *input->source, output);
   if (!inserted) return fail(inserted.error());
+  const input::RunOverview overview = input->source->overview();
   std::string text;
-  for (const std::string& line : input::loss_sentences(input->source->overview())) text += line + "\n";
+  for (const std::string& line : input::loss_sentences(overview)) text += line + "\n";
   if (inserted->what.outside > 0)
     text +=
         plural(inserted->what.outside, "declared operation") + " outside the profiler's window left out\n";
   text += "wrote " + output + " (" + plural(inserted->what.operations, "declared operation") + " and " +
           plural(inserted->what.kernels, "kernel") + " of rank " + std::to_string(inserted->rank) + ", " +
           format_bytes(inserted->bytes) + ")\n";
-  return print(text);
+  return print(text, exit_of_losses(overview));
 }
 
 int run_convert(const Arguments& arguments) {

@@ -178,13 +178,15 @@ void end_longest_waited_for(std::list<Connection>& connections) {
 }
 
 // Half as many as there are places at most: who has come is read from, and answered, before it gives way.
-void accept_all(int listener, std::list<Connection>& connections) {
+// False if those who wait cannot be taken in now, as this process may open no more files.
+bool accept_all(int listener, std::list<Connection>& connections) {
   for (size_t i = 0; i < kConnectionsMost / 2; ++i) {
     const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;
+    if (socket < 0) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
     if (connections.size() == kConnectionsMost) end_longest_waited_for(connections);
     connections.emplace_back().socket = socket;
   }
+  return true;
 }
 
 }  // namespace
@@ -260,8 +262,11 @@ std::string HttpServer::url() const {
 
 void HttpServer::run(const Served& served, const Interrupt& interrupt, const std::stop_token& stop) {
   std::list<Connection> connections;
+  bool can_accept = true;
   while (!interrupt.wanted() && !stop.stop_requested()) {
-    std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0}, {socket_, POLLIN, 0}};
+    std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0},
+                                   // Who waits in vain would wake poll() at once, again and again.
+                                   {can_accept ? socket_ : -1, POLLIN, 0}};
     for (const Connection& connection : connections)
       waiting.push_back({connection.socket, static_cast<short>(connection.answering ? POLLOUT : POLLIN), 0});
     // It bounds how long `stop` and the limits of time go unseen.
@@ -275,7 +280,7 @@ void HttpServer::run(const Served& served, const Interrupt& interrupt, const std
     }
     // After the loop, which counts connections and poll entries in step; new ones come after that.
     connections.remove_if([](const Connection& connection) { return connection.over(); });
-    if (waiting[1].revents != 0) accept_all(socket_, connections);
+    can_accept = waiting[1].revents == 0 || accept_all(socket_, connections);
   }
   for (Connection& connection : connections) connection.end();
 }

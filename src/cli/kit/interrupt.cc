@@ -8,8 +8,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 
 namespace lockstep::cli {
 namespace {
@@ -50,8 +52,10 @@ bool Interrupt::wanted() const { return signalled; }
 
 bool Interrupt::wait(std::chrono::milliseconds time) const {
   pollfd until{.fd = wish[0], .events = POLLIN, .revents = 0};
+  // poll() takes a longer time, of 25 days, for a negative one: for ever.
+  const auto most = std::min<int64_t>(time.count(), INT_MAX);
   // The byte stays in the pipe, so a signal just before poll() wakes it, too.
-  if (!wanted()) poll(&until, 1, static_cast<int>(time.count()));
+  if (!wanted()) poll(&until, 1, static_cast<int>(most));
   return wanted();
 }
 

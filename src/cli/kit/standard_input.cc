@@ -4,8 +4,11 @@
 #include "cli/kit/standard_input.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
+
+#include "base/partial_path.h"
 
 namespace lockstep::cli {
 namespace {
@@ -34,6 +37,8 @@ Result<StandardInput> StandardInput::read() {
     if (std::fwrite(buffer.data(), 1, got, file.get()) != got)
       return Error{ErrorCode::kIo, "cannot be written", name};
   }
+  // What broke off would pass for the whole.
+  if (std::ferror(stdin) != 0) return system_error("cannot be read", "standard input", errno);
   // Readers open the file by its name, so all of it has to be there.
   if (std::fflush(file.get()) != 0) return Error{ErrorCode::kIo, "cannot be written", name};
   return input;

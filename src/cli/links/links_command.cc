@@ -60,7 +60,8 @@ Result<LinksRecord> load(const std::string& path) {
 // Why these GPUs are left alone; empty: nothing is in the way.
 std::string in_use(const GpuFacts& facts) {
   for (const Gpu& gpu : facts.gpus) {
-    if (gpu.is_mig) return "GPU " + std::to_string(gpu.index) + " is split by MIG";
+    if (gpu.is_mig)
+      return "GPU " + std::to_string(gpu.index) + " is split by MIG; --force measures all the same";
     if (!gpu.processes.empty())
       return "GPU " + std::to_string(gpu.index) + " is in use by pid " + std::to_string(gpu.processes[0]) +
              "; --force measures all the same";

@@ -3,6 +3,7 @@
 // that of use: what is wrong, what may be, and then the figures to check it. Measured tables are left out
 // where nothing was measured.
 #include <algorithm>
+#include <tuple>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -74,8 +75,7 @@ class Report {
   void print_finding(const Finding& finding) {
     const std::string word(verdict::word(finding));
     out_ += '\n';
-    line((finding.severity == Severity::kCritical ? style_.bad(word) : style_.warning(word)) + ": " +
-         finding.statement);
+    line((word == "CRITICAL" ? style_.bad(word) : style_.warning(word)) + ": " + finding.statement);
     out_ += style_.faint("  [" + std::string(id_text(finding.id)) + "]") + '\n';
     const size_t shown = verbose_ ? finding.evidence.size() : std::min(kLines, finding.evidence.size());
     for (size_t i = 0; i < shown; ++i) line("* " + finding.evidence[i], 2);
@@ -144,17 +144,20 @@ class Report {
 
   void host_table() {
     if (!record_.traffic) return;
-    std::map<std::pair<size_t, std::string>, std::map<CellKind, const Cell*>> rows;
+    // By the GPU's number, if it has one, its place and that of the memory.
+    std::map<std::tuple<size_t, std::string, std::string>, std::map<CellKind, const Cell*>> rows;
     for (const Cell& cell : record_.traffic->cells) {
       const bool from_host = cell.from.starts_with("host");
       // Between GPUs, or within the host: the matrices have those.
       if (from_host == cell.to.starts_with("host")) continue;
-      rows[{number(from_host ? cell.to : cell.from), from_host ? cell.from : cell.to}][cell.kind] = &cell;
+      const std::string& gpu = from_host ? cell.to : cell.from;
+      rows[{number(gpu), gpu, from_host ? cell.from : cell.to}][cell.kind] = &cell;
     }
     if (rows.empty()) return;
     Table table({"<GPU", "<host memory", "to GPU", "to host", "to all", "from all"});
     for (const auto& [key, cells] : rows) {
-      std::vector<std::string> row = {"GPU " + std::to_string(key.first), place_words(machine_, key.second)};
+      std::vector<std::string> row = {place_words(machine_, std::get<1>(key)),
+                                      place_words(machine_, std::get<2>(key))};
       for (const CellKind kind :
            {CellKind::kToGpu, CellKind::kToHost, CellKind::kToGpuAll, CellKind::kToHostAll}) {
         const auto cell = cells.find(kind);

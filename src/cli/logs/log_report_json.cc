@@ -47,11 +47,11 @@ Json wiring_json(const analysis::log_figures::CommWiring& comm) {
 }  // namespace
 
 Json report_json(const LogReport& report) {
-  Json document = {{"schema", "lockstep.logs.v1"}, {"findings", Json::array()},
-                   {"hosts", Json::array()},       {"comms", Json::array()},
-                   {"transports", Json::array()},  {"algorithms", Json::array()},
-                   {"settings", Json::array()},    {"unknown", Json::array()},
-                   {"hardware", Json::array()},    {"wiring", Json::array()}};
+  Json document = {
+      {"schema", "lockstep.logs.v1"}, {"findings", Json::array()},   {"hosts", Json::array()},
+      {"comms", Json::array()},       {"transports", Json::array()}, {"algorithms", Json::array()},
+      {"settings", Json::array()},    {"unknown", Json::array()},    {"hardware", Json::array()},
+      {"wiring", Json::array()},      {"losses", Json::array()}};
   for (const analysis::Finding& finding : report.findings)
     document["findings"].push_back(report::finding_json(finding));
   document["hosts"] = json_rows(analysis::log_figures::host_rows(report.model), show_host);
@@ -72,6 +72,7 @@ Json report_json(const LogReport& report) {
                                    {"line", seen.first.line},
                                    {"text", seen.first.text}});
   document["coverage"] = coverage_json(report.model.coverage);
+  for (const Error& trouble : report.troubles) document["losses"].push_back(trouble.message());
   return document;
 }
 

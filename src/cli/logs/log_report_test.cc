@@ -45,6 +45,22 @@ TEST(LogReport, JsonHoldsTheSame) {
   EXPECT_EQ(document["comms"][0]["ranks"], 8);
   EXPECT_EQ(document["comms"][0]["nodes"], 2);
   EXPECT_EQ(document["coverage"]["torn_lines"], 0);
+  EXPECT_EQ(document["losses"], Json::array());
+}
+
+TEST(LogReport, NamesWhatCouldNotBeRead) {
+  LogReport report = report_of(kTwoHosts);
+  report.troubles.push_back({ErrorCode::kNotFound, "cannot open", "rank7.log"});
+  EXPECT_NE(report_text(report, Style(false), false).find("Lost      rank7.log: cannot open"),
+            std::string::npos);
+  EXPECT_EQ(report_json(report)["losses"], Json::array({"rank7.log: cannot open"}));
+}
+
+TEST(LogReport, CallsADoubtWhatDiagnoseCallsIt) {
+  LogReport report = report_of(kTwoHosts);
+  report.findings = {analysis::Finding(analysis::FindingId::kEvidenceMissingWatchdog)};
+  report.findings[0].statement = "who held it up is not in these logs";
+  EXPECT_TRUE(report_text(report, Style(false), false).starts_with("CANNOT TELL: "));
 }
 
 int run(const std::vector<const char*>& words) {

@@ -10,6 +10,7 @@
 #include "base/text/wrap.h"
 #include "cli/logs/log_columns.h"
 #include "cli/logs/log_report.h"
+#include "verdict/outcome.h"
 
 namespace lockstep::cli::logs {
 namespace {
@@ -48,13 +49,11 @@ class Text {
     if (report_.findings.empty()) out_ += style_.good("No problem found") + " in the logs.\n";
     for (const Finding& finding : report_.findings) {
       const bool is_note = finding.severity == Severity::kNote;
-      const std::string word = is_note                                   ? "note"
-                               : finding.severity == Severity::kCritical ? "CRITICAL"
-                                                                         : "WARNING";
+      const std::string word(verdict::word(finding));
       const std::string body = wrap(word + ": " + finding.statement, 2, style_.columns()).substr(word.size());
-      out_ += (is_note                                   ? style_.faint(word)
-               : finding.severity == Severity::kCritical ? style_.bad(word)
-                                                         : style_.warning(word)) +
+      out_ += (is_note              ? style_.faint(word)
+               : word == "CRITICAL" ? style_.bad(word)
+                                    : style_.warning(word)) +
               body + '\n' + style_.faint("  [" + std::string(id_text(finding.id)) + "]") + '\n';
       evidence(finding);
       if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, style_.columns()) + '\n';

@@ -67,7 +67,8 @@ constexpr std::string_view kEnvironment =
 
 constexpr std::string_view kExitStatus =
     ".SH EXIT STATUS\n"
-    "0 success; 1 findings, for commands that judge a run; 2 bad usage, or input that cannot be read.\n"
+    "0 success; 1 findings, for commands that judge a run; 2 bad usage, or input that cannot be read; 3 no "
+    "answer, or an input left out.\n"
     ".PP\n\\fBlockstep trace\\fR ends with the exit code of the traced command, with 128 plus the number of "
     "the signal that "
     "ended it, with 127 when the command was not found and 126 when it cannot be executed.\n";

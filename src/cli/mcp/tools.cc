@@ -61,10 +61,12 @@ class Confined {
     std::error_code failed;
     for (const std::string& folder : limits_.folders) {
       // An absolute path replaces the root, and is accepted only if it lies below it.
-      const fs::path root(folder), whole = fs::canonical(root / asked, failed);
-      if (failed) continue;
-      if (std::mismatch(root.begin(), root.end(), whole.begin(), whole.end()).first == root.end())
-        return whole.string();
+      const fs::path whole = fs::canonical(fs::path(folder) / asked, failed);
+      if (failed || !is_below(whole, folder)) continue;
+      if (fs::is_directory(whole, failed) && has_way_out(whole, kFoldersRead))
+        return usage_error(asked.substr(0, 256) +
+                           ": a link in it leads outside the folders that this server may read");
+      return whole.string();
     }
     return usage_error(asked.substr(0, 256) + ": missing, or outside the folders that this server may read");
   }
@@ -138,6 +140,25 @@ class Confined {
   }
 
  private:
+  // Readers follow links in a folder and in those in it, wherever they lead.
+  static constexpr int kFoldersRead = 2;
+  static bool is_below(const fs::path& whole, const fs::path& root) {
+    return std::mismatch(root.begin(), root.end(), whole.begin(), whole.end()).first == root.end();
+  }
+  bool has_way_out(const fs::path& folder, int deep) const {
+    std::error_code failed, unknown;
+    for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed), end;
+         !failed && at != end; at.increment(failed)) {
+      // A link that leads nowhere is empty then, and nothing is read of it.
+      const fs::path whole = at->is_symlink(unknown) ? fs::canonical(at->path(), unknown) : at->path();
+      if (whole.empty()) continue;
+      if (std::none_of(limits_.folders.begin(), limits_.folders.end(),
+                       [&](const std::string& root) { return is_below(whole, root); }))
+        return true;
+      if (deep > 1 && fs::is_directory(whole, unknown) && has_way_out(whole, deep - 1)) return true;
+    }
+    return false;
+  }
   static Json json_of(std::monostate) { return nullptr; }
   static Json json_of(int64_t value) { return value; }
   static Json json_of(double value) { return value; }

@@ -36,7 +36,7 @@ std::string name_of(const Arguments& arguments) {
 class Follower {
  public:
   Follower(const std::string& run, std::string name, const store::FleetTarget& target)
-      : states_(run), name_(std::move(name)), target_(target), patience_(target.patience) {
+      : run_(run), states_(run), name_(std::move(name)), target_(target), patience_(target.patience) {
     target_.patience = milliseconds(0);  // it is this loop that tries again, with newer states
   }
 
@@ -63,6 +63,10 @@ class Follower {
   // Whether all has been written that there will be.
   Result<bool> look() {
     auto processes = states_.look();
+    // Its launcher merges a run that has ended, and removes its directory.
+    if (!processes && states_.all_ended())
+      return Error{ErrorCode::kNotFound, "is gone, and its end was not written: push what it was merged into",
+                   run_};
     // The job has not begun, or its directory is out of reach for a while.
     if (!processes) {
       if (!std::exchange(is_waiting_, true)) warn("waiting: " + processes.error().message());
@@ -99,6 +103,7 @@ class Follower {
     return kExitCannotTell;
   }
 
+  const std::string run_;
   live::NewestStates states_;
   const std::string name_;
   store::FleetTarget target_;

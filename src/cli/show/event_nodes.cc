@@ -35,7 +35,8 @@ void add_state(EventNode& into, const char* name, int64_t ns) {
 }
 
 void widen(EventNode& node, int64_t begin_ns, int64_t end_ns) {
-  if (node.begin_ns == 0 || begin_ns < node.begin_ns) node.begin_ns = begin_ns;
+  // 0 is unknown, and earlier than nothing.
+  if (begin_ns != 0 && (node.begin_ns == 0 || begin_ns < node.begin_ns)) node.begin_ns = begin_ns;
   node.end_ns = std::max(node.end_ns, end_ns);
   if (end_ns == 0) ++node.open;
 }
@@ -52,8 +53,10 @@ void add_folded(EventNode& into, std::vector<EventNode> siblings, size_t most) {
   // A node counts itself by default; this one counts only what is folded into it.
   all.count = 0;
   const EventNode* longest = nullptr;
-  // An open event has no length, so it is never the longest.
-  auto length = [](const EventNode& made) { return made.end_ns == 0 ? 0 : made.end_ns - made.begin_ns; };
+  // Without its end or begin an event has no length, so it is never the longest.
+  auto length = [](const EventNode& made) {
+    return made.end_ns == 0 || made.begin_ns == 0 ? 0 : made.end_ns - made.begin_ns;
+  };
   size_t alone = 0;
   for (EventNode& made : siblings) {
     if (made.open > 0 && alone < most) {
@@ -64,10 +67,12 @@ void add_folded(EventNode& into, std::vector<EventNode> siblings, size_t most) {
     ++all.count;
     widen(all, made.begin_ns, made.end_ns);
     // -1 stands for several threads: none of them may be named for all.
-    if (made.tid != all.tid) all.tid = -1;
+    if (made.tid != all.tid) {
+      all.tid = -1;
+      all.thread.clear();
+    }
     if (longest == nullptr || length(made) > length(*longest)) longest = &made;
   }
-  if (longest == nullptr) return;
   all.detail = "longest: " + longest->detail;
   into.children.push_back(std::move(all));
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "cli/show/event_nodes.h"
 #include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
 
@@ -121,6 +122,29 @@ TEST_F(EventTree, KeepsWhatNeverEndedByItself) {
   EXPECT_EQ(coll.children[2].end_ns, 0);
   EXPECT_EQ(coll.children[3].open, 0u);
   EXPECT_EQ(coll.children[3].end_ns, 9000);
+}
+
+TEST(FoldedEvents, BeginWithTheFirstThatIsKnownAndNameNoThreadOfSeveral) {
+  std::vector<EventNode> siblings(3);
+  for (size_t i = 0; i < siblings.size(); ++i) {
+    siblings[i].event = "CeSync";
+    siblings[i].tid = static_cast<int64_t>(7 + i);
+    siblings[i].thread = "proxy";
+    siblings[i].detail = "event " + std::to_string(i);
+    siblings[i].end_ns = 900;
+  }
+  siblings[0].begin_ns = 100;
+  siblings[1].begin_ns = 0;  // was lost
+  siblings[2].begin_ns = 200;
+  EventNode into;
+  add_folded(into, std::move(siblings), 1);
+  ASSERT_EQ(into.children.size(), 1u);
+  const EventNode& folded = into.children[0];
+  EXPECT_EQ(folded.count, 3u);
+  EXPECT_EQ(folded.begin_ns, 100);
+  EXPECT_EQ(folded.detail, "longest: event 0");
+  EXPECT_EQ(folded.tid, -1);
+  EXPECT_EQ(folded.thread, "");
 }
 
 TEST_F(EventTree, SaysOfAKernelForSeveralOperations) {

@@ -144,7 +144,8 @@ class Network {
 
   int64_t length_ns(uint32_t step) const {
     const model::ProxyStepTable& table = trace_.proxy_steps;
-    return table.end_ns[step] == 0 ? 0 : table.end_ns[step] - table.start_ns[step];
+    return table.end_ns[step] == 0 || table.start_ns[step] == 0 ? 0
+                                                                : table.end_ns[step] - table.start_ns[step];
   }
   // Where the time of a step goes: see docs/nccl-events.md.
   void add_waits(uint32_t step, Waits& waits) const {

@@ -181,6 +181,14 @@ TEST_F(ShowReport, ShowsBothEndsOfATransfer) {
   EXPECT_TRUE(comms_with(job_, {0}, *parse_operation("p2p:3-2:0")).empty());
 }
 
+TEST_F(ShowReport, NamesATransferThatCameAfterTheJobWasGathered) {
+  for (model::Member& member : job_.members) {
+    for (model::Lane& lane : member.lanes) lane.ops = 1;
+  }
+  const std::string text = operation_text(job_, load("p2p:2-3:1"), false);
+  EXPECT_NE(text.find("Transfer 1 from member 2 to member 3 on world"), std::string::npos) << text;
+}
+
 TEST_F(ShowReport, SaysWhoHasNotCalledIt) {
   job_.processes[1].ops.index[job_.members[job_.processes[1].members[0]].first + 19] =
       30;  // rank 1 has no operation 19

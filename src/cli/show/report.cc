@@ -122,18 +122,26 @@ std::string operation_name(const model::Job& job, const Operation& operation) {
     for (const uint32_t row : job.processes[rank.process].members) {
       const model::Member& member = job.members[row];
       if (!rank.is_there || member.comm != operation.comm || member.rank != rank.rank) continue;
-      std::optional<uint32_t> op = job.op_at(member, index);
+      std::optional<uint32_t> op;
       // A transfer is numbered within its lane and not among the collectives.
-      if (operation.name.pair) {
+      if (!operation.name.pair) {
+        op = job.op_at(member, index);
+      } else {
         const int32_t peer = rank.sends ? operation.name.pair->target : operation.name.pair->source;
         for (const model::Lane& lane : member.lanes) {
-          if (lane.peer == peer && lane.is_send == rank.sends) op = lane.first + index;
+          if (lane.peer == peer && lane.is_send == rank.sends) op = job.op_at(member, lane, index);
         }
       }
       if (op) return analysis::operation_name(job, rank.process, *op).text();
     }
   }
-  return "operation " + std::to_string(index) + " of " + analysis::comm_text(job, operation.comm);
+  // A file that grows may have it by now, where the job that was gathered from it has not.
+  analysis::OperationName name{.comm = analysis::comm_text(job, operation.comm), .index = index};
+  if (operation.name.pair) {
+    name.source = "member " + std::to_string(operation.name.pair->source);
+    name.target = "member " + std::to_string(operation.name.pair->target);
+  }
+  return name.text();
 }
 
 std::string title(const model::Job& job, const Operation& operation) {
@@ -293,12 +301,6 @@ std::string tree_text(const model::Job& job, const RankOperation& rank, const Ti
     named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + name;
   return "\n" + wrap(text + named, 4, width) + "\n" +
          TreeText(job, times, rank.process, all, width).text(rank.events);
-}
-
-bool has_channels(const std::vector<EventNode>& events) {
-  return std::any_of(events.begin(), events.end(), [](const EventNode& event) {
-    return event.event == "KernelCh" || event.event == "KernelPhase" || has_channels(event.children);
-  });
 }
 
 Json time_json(int64_t ns) { return ns == 0 ? Json(nullptr) : Json(ns); }

@@ -2,7 +2,8 @@
 // `show` answers in two passes. It gathers and aligns the job to know which operations there are. For one
 // operation it then loads the traces of its ranks again, since a job keeps no single events. Without --op or
 // --comms-id it prints the list after the first pass. A number that several communicators have is refused
-// with their names: a guess would show the wrong operation.
+// with their names: a guess would show the wrong operation. Exit code 3 says that something that was named is
+// left out.
 #include <algorithm>
 #include <charconv>
 
@@ -89,11 +90,12 @@ int show_list(const Arguments& arguments, const model::Job& job, const input::Ru
   uint64_t p2ps = 0;
   const std::vector<show::ListedOperation> listed = show::list_operations(job, comms, p2ps);
   if (!arguments.has("json"))
-    return print(loss_report(overview) +
-                 show::list_text(job, listed, p2ps, *limit, Style::of_stdout().columns()));
+    return print(
+        loss_report(overview) + show::list_text(job, listed, p2ps, *limit, Style::of_stdout().columns()),
+        exit_of_losses(overview));
   Json document = show::list_json(job, listed, p2ps);
   document["losses"] = input::losses_json(overview);
-  return print(json_text(document));
+  return print(json_text(document), exit_of_losses(overview));
 }
 
 Result<show::FoundOperation> named_operation(const Arguments& arguments, const model::Job& job,
@@ -149,10 +151,11 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
       show::load_operation(job, *input.source, found->comm, found->name, limits);
   if (!arguments.has("json"))
     return print(loss_report(overview) +
-                 show::operation_text(job, operation, arguments.has("all"), Style::of_stdout().columns()));
+                     show::operation_text(job, operation, arguments.has("all"), Style::of_stdout().columns()),
+                 exit_of_losses(overview));
   Json document = show::operation_json(job, operation);
   document["losses"] = input::losses_json(overview);
-  return print(json_text(document));
+  return print(json_text(document), exit_of_losses(overview));
 }
 
 int run_show(const Arguments& arguments) {

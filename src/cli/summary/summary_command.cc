@@ -2,6 +2,7 @@
 // `summary` gives the figures of a run without judging it. Each process is read once: its own figures are
 // added up as it goes by, and the job is gathered from the same reading for what needs all ranks. Losses come
 // first. Exit code 3 says that something that was named is left out of the figures.
+#include <algorithm>
 #include <mutex>
 
 #include "analysis/summary/summary.h"
@@ -64,8 +65,9 @@ void show_op(const analysis::summary::OpFigures& op, Columns& out) {
 
 std::string op_table(const analysis::summary::SummaryFigures& figures, size_t limit) {
   if (figures.ops.empty()) return "\nOperations: none.\n";
-  bool timed = false;
-  for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) timed = timed || figures.ops[i].gpu.count > 0;
+  // Of all rows, whether they are shown or not.
+  const bool timed =
+      std::any_of(figures.ops.begin(), figures.ops.end(), [](const auto& op) { return op.gpu.count > 0; });
   std::string text =
       "\nOperations (an operation counts once per rank; bandwidth in GB/s, as nccl-tests defines it; *: including the wait for other ranks)\n" +
       rows_text(figures.ops, limit, show_op);

@@ -248,9 +248,14 @@ Line sums_line(const live::RankRows& seen) {
 
 View make_view(const live::RankRows& seen, const ViewOptions& options) {
   std::vector<const live::RankRow*> shown, folded;
-  bool fold = options.fold && seen.rows.size() > options.rows;
   for (const live::RankRow& row : seen.rows) {
-    if (row.health != live::Health::kHelper) (fold && quiet(row) ? folded : shown).push_back(&row);
+    if (row.health != live::Health::kHelper) shown.push_back(&row);
+  }
+  if (options.fold && shown.size() > options.rows) {
+    const auto first_quiet = std::stable_partition(shown.begin(), shown.end(),
+                                                   [](const live::RankRow* row) { return !quiet(*row); });
+    folded.assign(first_quiet, shown.end());
+    shown.erase(first_quiet, shown.end());
   }
   std::stable_sort(shown.begin(), shown.end(), [&](const live::RankRow* a, const live::RankRow* b) {
     return before(*a, *b, options.sort);

@@ -37,6 +37,12 @@ TEST(View, ShowsAllThatFit) {
   EXPECT_NE(view.table[3].text.find("9th AllReduce world"), std::string::npos) << view.table[3].text;
 }
 
+TEST(View, DoesNotFoldForHelpersThatAreNotShown) {
+  live::RankRows seen = many(12);
+  for (size_t i = 8; i < 12; ++i) seen.rows[i].health = live::Health::kHelper;
+  EXPECT_EQ(make_view(seen, {.rows = 10}).table.size(), 8u);
+}
+
 TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   live::RankRows seen = many(1000);
   for (size_t i : {5, 77}) {

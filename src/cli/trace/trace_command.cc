@@ -143,13 +143,14 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
 Result<void> check_targets(const TraceRequest& request) {
   if (!request.merge) return {};
   std::error_code error;
-  for (const std::string& file : {request.output, request.timeline}) {
+  for (const auto& [file, option] :
+       {std::pair(request.output, "--output"), std::pair(request.timeline, "--timeline")}) {
     if (file.empty()) continue;
     std::string folder = fs::path(file).parent_path().string();
     fs::create_directories(folder, error);
     if (access(folder.c_str(), W_OK | X_OK) != 0) {
       return Error{ErrorCode::kPermission,
-                   std::string(std::strerror(errno)) + "; name another place with --output", folder};
+                   std::string(std::strerror(errno)) + "; name another place with " + option, folder};
     }
   }
   // An older trace.db is replaced; any other file is the user's and may be a slip.
@@ -176,8 +177,7 @@ void report_waiting() {
   size_t count = 0;
   // An orphan of the command becomes our child, as this process is the reaper; its own children do not count.
   for (int64_t child : run::children_of(getpid())) {
-    auto argv =
-        run::split_words(run::read_small("/proc/" + std::to_string(child) + "/cmdline", 4096).value_or(""));
+    auto argv = run::split_words(run::read_small(run::proc_path(child, "cmdline"), 4096).value_or(""));
     if (++count <= 3)
       who += (who.empty() ? "" : ", ") + std::to_string(child) + (argv.empty() ? "" : " " + argv[0]);
   }
@@ -243,13 +243,17 @@ void start_sampler(const TraceRequest& request, const run::ProcessIdentity& self
 int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, bool expects_hsa,
                  run::RunDirectory& run) {
   trace::Supervisor supervisor;
-  int code = 0;
-  if (int error = supervisor.start(request.argv); error != 0) {
-    code = report_not_started(request.argv[0], error);
-    bool last = run.leave() == run::RunDirectory::Leaving::kLast;
-    if (last && run::process_files(run.path()).empty()) run.remove({});
+  const auto end = [&](int code, bool has_started) {
+    guard("not merged; what was captured is in " + run.path(), [&] {
+      // From here the command needs no signal any more, so Ctrl-C may end the merge.
+      supervisor.end_on_signal([&](int) { guard("stopped", [&] { report_stopped(request, run); }); });
+      end_trace(request, run, code, has_started);
+    });
     return code;
-  }
+  };
+  // Others of the job's launchers may have recorded something, and leave the merge to the last one.
+  if (int error = supervisor.start(request.argv); error != 0)
+    return end(report_not_started(request.argv[0], error), false);
   std::optional<run::Census> census;
   std::optional<run::HeldSegments> held;
   guard("the processes of the job are not watched", [&] {
@@ -259,7 +263,7 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
   });
   std::optional<links::Sampler> sampler;
   guard("counters of links are not sampled", [&] { start_sampler(request, self, run, sampler); });
-  code = supervisor.wait_for_command();
+  const int code = supervisor.wait_for_command();
   // False means that a signal ended the waiting; what is there by now is merged all the same.
   supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
   // Before the merge, which attaches the log that it writes.
@@ -276,12 +280,7 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
     run::note_captured(seen, run::process_files(run.path()));
     if (auto written = run::write_census(run.path(), seen); !written) warn(written.error().message());
   });
-  guard("not merged; what was captured is in " + run.path(), [&] {
-    // From here the command needs no signal any more, so Ctrl-C may end the merge.
-    supervisor.end_on_signal([&](int) { guard("stopped", [&] { report_stopped(request, run); }); });
-    end_trace(request, run, code);
-  });
-  return code;
+  return end(code, true);
 }
 
 Result<run::RunDirectory> make_run_directory(const TraceRequest& request, const run::ProcessIdentity& self,

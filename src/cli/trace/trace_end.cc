@@ -157,7 +157,7 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
 
 }  // namespace
 
-void end_trace(const TraceRequest& request, run::RunDirectory& run, int code) {
+void end_trace(const TraceRequest& request, run::RunDirectory& run, int code, bool has_started) {
   // The last launcher of the job merges, so that one trace.db has all nodes.
   if (run.leave() == run::RunDirectory::Leaving::kOthersRunning) {
     print_status(request, request.merge ? "other launchers of this job still run; the last one writes " +
@@ -167,6 +167,7 @@ void end_trace(const TraceRequest& request, run::RunDirectory& run, int code) {
     return;
   }
   size_t files = run::process_files(run.path()).size();
+  if (files == 0 && !has_started) return run.remove({});
   if (files == 0) return explain_no_files(request, run, code);
   if (request.merge) return merge_and_report(request, run, code);
   if (auto marked = run.mark_complete(); !marked) warn(marked.error().message());

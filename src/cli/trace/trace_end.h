@@ -22,8 +22,8 @@ struct TraceRequest {
 
 // Merges unless another launcher will or the user does not want it; reports on stderr. `code` is the
 // command's exit code, for the report. Raw files are removed only when all of them were read whole, merged
-// and verified.
-void end_trace(const TraceRequest& request, run::RunDirectory& run, int code);
+// and verified. Where the command has not started, and nothing was captured, nothing is said or left.
+void end_trace(const TraceRequest& request, run::RunDirectory& run, int code, bool has_started);
 // The report for programs where nothing was traced.
 void report_untraced(const Error& why, int code);
 // For a signal during the merge: removes what it has half written, and says how to merge later.
