@@ -53,9 +53,9 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
 
 void cover_clocks(const model::Job& job, Coverage& coverage) {
   std::set<model::StringId> boots;
-  // Hosts of one boot share a clock, however many there seem to be.
+  // Hosts of one boot share a clock, however many there seem to be. A host without a boot id has its own.
   for (const model::JobHost& host : job.hosts) {
-    boots.insert(host.boot_id);
+    coverage.clocks += job.text(host.boot_id).empty() || boots.insert(host.boot_id).second;
     coverage.clock_contradictions += host.contradictions;
     auto offset = host.clock.offset(coverage.newest_ns);
     if (offset)
@@ -63,7 +63,6 @@ void cover_clocks(const model::Job& job, Coverage& coverage) {
     else
       ++coverage.unaligned_clocks;
   }
-  coverage.clocks = boots.size();
 }
 
 std::string listed(const std::vector<std::string>& words) {
