@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "model/event_kind.h"
 #include "model/record_gaps.h"
 #include "model/testing/synthetic_run.h"
 #include "model/torch/comms_id.h"
@@ -538,6 +539,25 @@ TEST_F(TraceDbTest, DanglingReferencesBecomeNullAndAreCounted) {
   ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(query("SELECT sum(count) FROM losses WHERE kind = 'dangling_reference'"), "8");
   EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "4");
+}
+
+// The parent of a CeSync is a task.
+TEST_F(TraceDbTest, ParentsAreCountedAgainstTheTableThatTheyAreOf) {
+  struct Parents : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      const auto calls = static_cast<uint32_t>(trace.calls.size()),
+                 tasks = static_cast<uint32_t>(trace.tasks.size());
+      if (tasks >= calls) return Error{ErrorCode::kInvalidInput, "has no such rows", {}};
+      trace.calls.kind[0] = model::number(model::EventKind::kCeSync);
+      trace.calls.parent[0] = tasks;  // a row of calls, and none of tasks
+      return {};
+    }
+  } run({.ranks = 2});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(query("SELECT detail, count FROM losses WHERE kind = 'dangling_reference'"),
+            "call.parent named a row that does not exist|2");
 }
 
 // One past the last row would be the first of the next process.
