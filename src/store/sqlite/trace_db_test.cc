@@ -954,6 +954,23 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
   EXPECT_NE(damaged.error().message().find("damaged"), std::string::npos);
 }
 
+TEST_F(TraceDbTest, AFullFolderIsAnErrorWhereAttachmentsAreExtracted) {
+  const std::string log = folder + "/a.log";
+  std::ofstream(log) << std::string(500, 'x');
+  SyntheticRun run({.ranks = 1});
+  ASSERT_TRUE(write_trace_db(run, path, {log}, nullptr));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{100, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto extracted = extract_attachments(path, [&]() -> Result<std::string> { return folder + "/out"; });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(extracted);
+  EXPECT_NE(extracted.error().message().find("TMPDIR"), std::string::npos) << extracted.error().message();
+}
+
 TEST_F(TraceDbTest, AFileThatGrewSinceIsNotWhole) {
   const std::vector<std::string> paths = {folder + "/a.log", folder + "/b.log"};
   for (const std::string& file : paths) std::ofstream(file) << "a line\n";
@@ -966,7 +983,9 @@ TEST_F(TraceDbTest, AFileThatGrewSinceIsNotWhole) {
   std::ofstream(paths[0], std::ios::app) << "x";
   EXPECT_EQ(whole().value(), std::vector<std::string>{paths[1]}) << "it stays, for it is the only whole one";
   std::ofstream(paths[1]) << "A line\n";
-  EXPECT_FALSE(whole()) << "what reads back is something else";
+  EXPECT_EQ(whole().value(), std::vector<std::string>()) << "written anew";
+  std::filesystem::remove(paths[0]);
+  EXPECT_EQ(whole().value(), std::vector<std::string>()) << "rotated away: the merge is none the worse";
   EXPECT_FALSE(sqlite::whole_attachments(**database, {paths[0]})) << "one is missing";
 }
 
