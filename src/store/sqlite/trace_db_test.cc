@@ -773,6 +773,16 @@ TEST_F(TraceDbTest, TablesThatAreNoneAreRefusedOrCounted) {
   }
 }
 
+TEST_F(TraceDbTest, MoreProcessesThanFitAreRefused) {
+  merge({.ranks = 1});
+  query(
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+      "INSERT INTO part SELECT i, 'process', i, 1, 0 FROM n");
+  const auto source = open_trace_db(path);
+  ASSERT_FALSE(source);
+  EXPECT_NE(source.error().message().find("more processes"), std::string::npos) << source.error().message();
+}
+
 TEST_F(TraceDbTest, NoRowIsReadForTwoProcesses) {
   merge({.ranks = 3});
   {
