@@ -3,11 +3,13 @@
 // written beside the target, opened again, its rows counted, synced, and only then renamed. At each step it
 // is checked that the name still leads to the file that was made, as others may be able to write to the
 // folder.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -69,10 +71,23 @@ class PartialFile {
     for (const char* suffix : {"-journal", "-wal", "-shm"}) ::unlink((target_ + suffix).c_str());
     if (::rename(path_.c_str(), target_.c_str()) != 0) return system_error("cannot rename into place");
     kept_ = true;
-    return {};
+    return sync_folder();
   }
 
  private:
+  // Until the name is on the disk as well, the inputs must stay.
+  Result<void> sync_folder() const {
+    const std::string folder = std::filesystem::path(target_).parent_path();
+    const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return system_error("cannot open its folder");
+    // EINVAL: the file system has nothing to be synced there.
+    const bool is_synced = ::fsync(opened) == 0 || errno == EINVAL;
+    const Error error = system_error("cannot write to disk");
+    ::close(opened);
+    if (!is_synced) return error;
+    return {};
+  }
+
   Error system_error(const std::string& doing) const {
     return {ErrorCode::kIo, doing + ": " + std::strerror(errno), target_};
   }
