@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every exporter does around its own format: one process of the run after the other, and the losses on
-// the way. One thread, beside which the next process is loaded.
+// What every exporter of timelines does around its own format.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 
@@ -12,11 +10,6 @@
 #include "model/trace_source.h"
 
 namespace lockstep::exporters::common {
-
-// Calls `add` with each process that can be read, until it returns false. What cannot be read is a loss in
-// `run`, to which those of the run itself are added at the end. An error if nothing could be read.
-Result<void> walk_processes(model::TraceSource& source, const Progress& progress, model::Trace& run,
-                            const std::function<bool(const model::Trace&)>& add);
 
 // An error if `path` is what the run is read from.
 Result<void> check_not_input(const model::TraceSource& source, const std::string& path);

@@ -10,6 +10,7 @@
 #include "exporters/otf2/archive.h"
 #include "exporters/otf2/definitions.h"
 #include "exporters/otf2/process_events.h"
+#include "model/load_ahead.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {
@@ -19,7 +20,7 @@ class Otf2Export {
   Otf2Export(model::TraceSource& source, Archive& archive) : source_(source), archive_(archive) {}
 
   Result<uint64_t> run(const Progress& progress) {
-    LOCKSTEP_TRY(common::walk_processes(source_, progress, run_, [&](const model::Trace& trace) {
+    LOCKSTEP_TRY(model::walk_processes(source_, "export", progress, run_, [&](const model::Trace& trace) {
       add(trace);
       return !archive_.failed();
     }));
