@@ -3,8 +3,12 @@
 
 #include <filesystem>
 
+#include "exporters/common/process_slices.h"
 
 namespace lockstep::exporters::common {
+
+// Their pids stay below 2^31, as Perfetto's are.
+constexpr int64_t kNumbers = INT32_MAX / kPidStride;
 
 Result<void> check_not_input(const model::TraceSource& source, const std::string& path) {
   std::error_code unknown;
@@ -16,9 +20,11 @@ Result<void> check_not_input(const model::TraceSource& source, const std::string
 
 int64_t ViewerNumbers::of(const model::Trace& trace) {
   const int32_t rank = trace.processes.rank[0];
-  if (rank >= 0 && taken_.insert(rank).second) return rank;
+  if (rank >= 0 && rank < kNumbers && taken_.insert(rank).second) return rank;
+  // More processes than numbers: their pids are too large for some viewers, and still differ.
+  if (static_cast<int64_t>(taken_.size()) >= kNumbers) next_ = static_cast<int64_t>(taken_.size());
   // A job may have ranks as large as the free numbers, so a free number may be taken.
-  while (!taken_.insert(next_).second) ++next_;
+  while (!taken_.insert(next_).second) next_ = (next_ + 1) % kNumbers;
   return next_;
 }
 

@@ -14,8 +14,8 @@ namespace lockstep::exporters::common {
 // An error if `path` is what the run is read from.
 Result<void> check_not_input(const model::TraceSource& source, const std::string& path);
 
-// The number by which a viewer knows a process: its rank, or one that no rank has where ranks are unknown or
-// repeated.
+// The number by which a viewer knows a process: its rank, or one that no rank has where ranks are unknown,
+// repeated or too large.
 class ViewerNumbers {
  public:
   // Never the same for two traces. A trace that is asked for twice gets two numbers.
@@ -23,7 +23,7 @@ class ViewerNumbers {
 
  private:
   std::set<int64_t> taken_;
-  int64_t next_ = 20000;  // times kPidStride it stays below 2^31
+  int64_t next_ = 20000;  // of those that few jobs have as ranks
 };
 
 }  // namespace lockstep::exporters::common
