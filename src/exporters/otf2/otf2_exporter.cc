@@ -60,7 +60,7 @@ class Otf2Export {
     lose("cut_short", unreported_.cut_short, "events drawn shorter, because too many overlapped");
     lose("without_record", unreported_.without_record,
          "operations drawn as a region alone, because OTF2 has no such collective or their communicator, "
-         "root or peer is unknown");
+         "root, peer or number is unknown");
     lose("unfinished", unreported_.unfinished,
          "operations drawn as a region alone, because they had not ended");
     lose("cut_text", definitions_.cut_texts(), "names cut, because they are long");

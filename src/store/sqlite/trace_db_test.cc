@@ -359,6 +359,29 @@ TEST_F(TraceDbTest, ViewsHaveReadableText) {
             std::string::npos);
 }
 
+// What a ring has forgotten differs between ranks.
+TEST_F(TraceDbTest, NumbersThatRanksDoNotShareAreNotShown) {
+  struct Rings : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      trace.comms.numbered[0] = 0;
+      if (i == 1) trace.lose(0, "capture", "overwritten", 5, "older events");
+      trace.ops.comm[2] = model::kNoRow;
+      return {};
+    }
+  } run({.ranks = 2});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(
+      query("SELECT rank, op_index, comms_id FROM ops WHERE peer IS NULL GROUP BY rank HAVING id = min(id)"),
+      "0|0|8000000000000abc:coll:0\n1||");
+  EXPECT_EQ(query("SELECT count(*) FROM ops WHERE rank = 1 AND peer IS NULL AND comm IS NOT NULL AND "
+                  "(op_index IS NOT NULL OR comms_id IS NOT NULL)"),
+            "0");
+  EXPECT_NE(query("SELECT count(comms_id) FROM ops WHERE rank = 1 AND peer IS NOT NULL"), "0");
+  EXPECT_EQ(query("SELECT count(*), count(comm_hash), count(comms_id) FROM ops WHERE comm IS NULL"), "2|0|0");
+}
+
 // Rank 1 drives the network of rank 0, whose process comes before or after it.
 TEST_F(TraceDbTest, NetworkOperationsForAnotherProcessAreJoinedToItsOwn) {
   struct Pxn : SyntheticRun {

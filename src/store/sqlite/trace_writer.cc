@@ -167,7 +167,8 @@ void TraceWriter::bind_derived() {
     LOCKSTEP_CHECK(table_layouts()[number(id)].derived.size() == sizeof...(values));
   };
   add(TableId::kProcess, derived_.run.process_node);
-  add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps);
+  add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps,
+      derived_.run.comm_same_index);
   add(TableId::kCall, derived_.call_name);
   add(TableId::kMark, derived_.mark_label);
   add(TableId::kOp, derived_.run.op_gpu, derived_.op_name, derived_.op_host_end);
