@@ -186,8 +186,10 @@ EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned*
                                                         ProcessInfo* processes) {
   const unsigned room = *count;
   const Return result = answer("nvmlDeviceGetComputeRunningProcesses_v3", device, count, 0);
+  // Where they do not fit, the library says how many there are and nothing else.
+  if (result == kSuccess && *count > room) return kInsufficientSize;
   for (unsigned i = 0; i < std::min(*count, room); ++i) processes[i] = {1000 + i, 0, 0, 0};
-  return *count > room && result == kSuccess ? kInsufficientSize : result;
+  return result;
 }
 
 EXPORTED Return nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned* active) {

@@ -12,7 +12,7 @@
 #include "base/column_memory.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
-#include "cli/kit/size_signal.h"
+#include "cli/kit/inherited_signals.h"
 #include "cli/manual/help_text.h"
 
 using namespace lockstep;
@@ -51,8 +51,8 @@ int run(std::span<const char* const> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Before anything is written: with a file size limit SIGXFSZ would end the program instead of an error.
-  cli::ignore_size_signal();
+  // Before anything is written or waited for.
+  cli::set_signals();
 #if defined(__GLIBC__)
   // One process' trace is freed before the next is read into the same memory: giving it back in between costs
   // page faults.

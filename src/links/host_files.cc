@@ -40,7 +40,10 @@ class HostFileReader {
   }
 
   void file(const std::string& path, size_t most = kMostBytes, bool binary = false) {
-    if (full()) return;
+    if (full()) {
+      files_.cut_ = true;
+      return;
+    }
     // A file in /sys may block or be a pipe in a made-up tree: neither is waited for.
     const int fd = open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {

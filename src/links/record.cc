@@ -6,6 +6,7 @@
 #include <simdjson.h>
 
 #include <type_traits>
+#include <utility>
 
 #include "base/text/json_text.h"
 #include "links/gpu_fields.h"
@@ -87,72 +88,71 @@ Json reading_json(const Reading& reading) {
 
 using Element = simdjson::dom::element;
 
-void from_json(const Element& element, std::string& value) {
+bool from_json(const Element& element, std::string& value) {
   std::string_view text;
-  if (element.get(text) == simdjson::SUCCESS) value = text.substr(0, kMostText);
+  if (element.get(text) != simdjson::SUCCESS) return false;
+  value = text.substr(0, kMostText);
+  return true;
 }
-void from_json(const Element& element, bool& value) {
-  bool given = false;
-  if (element.get(given) == simdjson::SUCCESS) value = given;
-}
-void from_json(const Element& element, double& value) {
-  double number = 0;
-  if (element.get(number) == simdjson::SUCCESS) value = number;
-}
+bool from_json(const Element& element, bool& value) { return element.get(value) == simdjson::SUCCESS; }
+bool from_json(const Element& element, double& value) { return element.get(value) == simdjson::SUCCESS; }
 template <class T>
 requires std::is_integral_v<T>
-void from_json(const Element& element, T& value) {
-  if constexpr (std::is_unsigned_v<T>) {
-    uint64_t number = 0;
-    if (element.get(number) == simdjson::SUCCESS && number <= std::numeric_limits<T>::max())
-      value = static_cast<T>(number);
-  } else {
-    int64_t number = 0;
-    if (element.get(number) == simdjson::SUCCESS && number <= std::numeric_limits<T>::max() &&
-        number >= std::numeric_limits<T>::min())
-      value = static_cast<T>(number);
-  }
+bool from_json(const Element& element, T& value) {
+  std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t> number = 0;
+  if (element.get(number) != simdjson::SUCCESS || !std::in_range<T>(number)) return false;
+  value = static_cast<T>(number);
+  return true;
 }
-void from_json(const Element& element, CellKind& value) {
+bool from_json(const Element& element, CellKind& value) {
   std::string_view text;
-  if (element.get(text) != simdjson::SUCCESS) return;
-  for (int kind = 0; kind <= static_cast<int>(CellKind::kToHostAll); ++kind)
-    if (kind_text(static_cast<CellKind>(kind)) == text) value = static_cast<CellKind>(kind);
+  if (element.get(text) != simdjson::SUCCESS) return false;
+  for (int kind = 0; kind <= static_cast<int>(CellKind::kToHostAll); ++kind) {
+    if (kind_text(static_cast<CellKind>(kind)) != text) continue;
+    value = static_cast<CellKind>(kind);
+    return true;
+  }
+  return false;
 }
+bool from_json(const Element& element, Reading& reading);
 template <Visited T>
-void from_json(const Element& element, T& value);
+bool from_json(const Element& element, T& value);
 template <class T>
-void from_json(const Element& element, std::optional<T>& value) {
-  if (element.is_null()) return;
+bool from_json(const Element& element, std::optional<T>& value) {
   T inner{};
-  from_json(element, inner);
+  if (!from_json(element, inner)) return false;
   value = std::move(inner);
+  return true;
 }
 template <class T>
-void from_json(const Element& element, std::vector<T>& values) {
+bool from_json(const Element& element, std::vector<T>& values) {
   simdjson::dom::array list;
-  if (element.get(list) != simdjson::SUCCESS) return;
+  if (element.get(list) != simdjson::SUCCESS) return false;
   for (const Element item : list) {
     // What is beyond is left out: such a file was not written by this program.
-    if (values.size() == kMostItems) return;
-    from_json(item, values.emplace_back());
+    if (values.size() == kMostItems) break;
+    if (!from_json(item, values.emplace_back())) values.pop_back();
   }
+  return true;
 }
 template <class T>
-void from_json(const Element& element, std::map<std::string, T>& values) {
+bool from_json(const Element& element, std::map<std::string, T>& values) {
   simdjson::dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) return;
+  if (element.get(object) != simdjson::SUCCESS) return false;
   for (const auto& [key, item] : object) {
-    if (values.size() == kMostItems) return;
-    from_json(item, values[std::string(key.substr(0, 256))]);
+    if (values.size() == kMostItems) break;
+    T value{};
+    if (from_json(item, value)) values[std::string(key.substr(0, 256))] = std::move(value);
   }
+  return true;
 }
 template <Visited T>
-void from_json(const Element& element, T& value) {
+bool from_json(const Element& element, T& value) {
   visit(value, [&](const char* name, auto& field) {
     Element item;
     if (element[name].get(item) == simdjson::SUCCESS) from_json(item, field);
   });
+  return element.is_object();
 }
 
 void read_files(const Element& element, HostFiles& files) {
@@ -174,13 +174,12 @@ void read_files(const Element& element, HostFiles& files) {
   }
 }
 
-Reading read_reading(const Element& element) {
-  Reading reading;
+bool from_json(const Element& element, Reading& reading) {
   Element item;
   if (element["time_ns"].get(item) == simdjson::SUCCESS) from_json(item, reading.time_ns);
   if (element["gpus"].get(item) == simdjson::SUCCESS) from_json(item, reading.gpus);
   if (element["files"].get(item) == simdjson::SUCCESS) read_files(item, reading.files);
-  return reading;
+  return element.is_object();
 }
 
 }  // namespace
@@ -218,10 +217,10 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
                  where};
   LinksRecord record;
   Element item;
-  if (document["before"].get(item) == simdjson::SUCCESS) record.before = read_reading(item);
-  if (document["under_load"].get(item) == simdjson::SUCCESS) record.under_load = read_reading(item);
-  if (document["after"].get(item) == simdjson::SUCCESS) record.after = read_reading(item);
-  if (document["traffic"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic.emplace());
+  if (document["before"].get(item) == simdjson::SUCCESS) from_json(item, record.before);
+  if (document["under_load"].get(item) == simdjson::SUCCESS) from_json(item, record.under_load);
+  if (document["after"].get(item) == simdjson::SUCCESS) from_json(item, record.after);
+  if (document["traffic"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic);
   // Judging compares each with all: 8,192 cells are 67 million comparisons.
   if (record.traffic && record.traffic->cells.size() > kMostCells)
     return Error{ErrorCode::kInvalidInput, "has more measurements than a host has links", where};

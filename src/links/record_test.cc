@@ -44,6 +44,29 @@ TEST(LinksRecord, WrongTypesAreAsIfAbsent) {
   judge(*read, nullptr);
 }
 
+TEST(LinksRecord, AnOptionalFieldOfAnotherTypeIsAbsent) {
+  const auto read = parse_record(
+      R"({"format":"lockstep-links","version":1,"under_load":5,"after":"x","traffic":[],"before":{"gpus":{"gpus":[7,
+      {"links":[{"number":1,"is_up":"x","errors":{"replay":"many","crc":3}}],"fabric_state":"x","pcie_width":-1}]}}})",
+      "file");
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->under_load);
+  EXPECT_FALSE(read->after);
+  EXPECT_FALSE(read->traffic);
+  ASSERT_EQ(read->before.gpus.gpus.size(), 1u);
+  const Gpu& gpu = read->before.gpus.gpus[0];
+  ASSERT_EQ(gpu.links.size(), 1u);
+  EXPECT_FALSE(gpu.links[0].is_up) << "not known, rather than down";
+  EXPECT_EQ(gpu.links[0].errors, (std::map<std::string, uint64_t>{{"crc", 3}}));
+  EXPECT_FALSE(gpu.fabric_state);
+  EXPECT_FALSE(gpu.pcie_width);
+  const auto cells = parse_record(
+      R"({"format":"lockstep-links","version":1,"traffic":{"cells":[{"kind":"write","samples":["x",4.5]}]}})",
+      "file");
+  ASSERT_TRUE(cells && cells->traffic);
+  EXPECT_EQ(cells->traffic->cells.at(0).samples, std::vector<double>{4.5});
+}
+
 TEST(LinksRecord, EveryCutIsRefusedOrHarmless) {
   const std::string text = record_text(healthy_record());
   for (size_t size = 0; size < text.size(); size += 997)

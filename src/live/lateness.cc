@@ -140,6 +140,14 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
   return compared;
 }
 
+void Lateness::relabel(uint16_t from, uint16_t to) {
+  for (auto& [name, comm] : comms_)
+    for (auto& [func, function] : comm.functions)
+      for (auto& [number, all] : function.open)
+        for (Beginning& one : all)
+          if (one.label == from) one.label = to;
+}
+
 size_t Lateness::unaligned_comms() const {
   return static_cast<size_t>(
       std::count_if(comms_.begin(), comms_.end(), [](const auto& comm) { return !comm.second.aligned; }));

@@ -50,6 +50,8 @@ class Lateness {
   // True if it completes an operation, whose members `matched` then has been called with.
   bool add(const std::string& comm, const std::string& func, uint64_t number, const Beginning& beginning,
            const Matched& matched);
+  // Of what has begun and not been matched.
+  void relabel(uint16_t from, uint16_t to);
   // Communicators over several clocks of which one is unknown: nothing is said of these.
   size_t unaligned_comms() const;
 

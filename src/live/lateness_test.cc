@@ -38,6 +38,15 @@ TEST_F(LatenessTest, ComparesOnceAllHaveBegun) {
   EXPECT_DOUBLE_EQ(wait[3], 0);
 }
 
+TEST_F(LatenessTest, WhatHasBegunMayChangeItsLabel) {
+  members(2);
+  begin(0, 0, 10 * kMs);
+  lateness.relabel(0, 64);
+  EXPECT_TRUE(begin(1, 0, 20 * kMs));
+  EXPECT_DOUBLE_EQ(wait[64], 0.010);
+  EXPECT_FALSE(wait.contains(0)) << "the label is another rank's by now";
+}
+
 TEST_F(LatenessTest, CountsNoOperationTwice) {
   members(2);
   begin(0, 0, 10 * kMs);

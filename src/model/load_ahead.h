@@ -2,9 +2,11 @@
 // Walks the processes of a source while the next one is loaded by a second thread, where the system starts
 // one, so that two at most are in memory. Used by one thread; nobody else may touch the source meanwhile.
 #pragma once
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "model/trace_source.h"
@@ -51,5 +53,12 @@ class LoadAhead {
   size_t started_ = 0;
   std::future<Loaded> pending_;
 };
+
+// Calls `add` with each process that can be read, until it returns false or an error. What cannot be read is
+// a loss of `stage` in `run`, to which those of the run itself are added at the end. Returns how many it was
+// called with; an error if nothing could be read. `progress`, of which there may be none, grows from 0 to 1.
+Result<uint64_t> walk_processes(TraceSource& source, std::string_view stage,
+                                const std::function<void(double)>& progress, Trace& run,
+                                const std::function<Result<bool>(const Trace&)>& add);
 
 }  // namespace lockstep::model

@@ -3,7 +3,20 @@
 // beyond its record. This is the one place that turns the first into the second.
 #include "model/record_gaps.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace lockstep::model {
+
+bool events_gone(std::string_view loss) {
+  constexpr std::string_view kKinds[] = {
+      "no_chunk",       "disk_full",         "size_cap",          "overwritten",      "no_log",
+      "closed",         "meta_full",         "overwritten_chunk", "missing_chunk",    "missing_record",
+      "cut_record",     "cut_file",          "bad_record",        "unknown_record",   "recycled_record",
+      "bad_chunk",      "unreadable_file",   "damaged_table",     kLossIncompleteEnd, kLossIncompleteMiddle,
+      "damaged_record", "damaged_definition"};
+  return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
+}
 
 std::vector<RecordGap> record_gaps(const Job& job) {
   std::vector<RecordGap> gaps(job.processes.size());

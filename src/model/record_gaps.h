@@ -18,6 +18,10 @@ inline constexpr std::string_view kLossIncompleteEnd = "incomplete_end",
 // Network operations for a process whose file is not in the run: no gap of the process that did them.
 inline constexpr std::string_view kLossForeignParent = "foreign_parent";
 
+// Kinds of loss that leave a hole in the order of events; others say that something about an event is not
+// known.
+bool events_gone(std::string_view loss);
+
 struct RecordGap {
   bool at_end = false;    // what it did last may be missing, or what its records name
   bool inside = false;    // what is missing lies before what is there

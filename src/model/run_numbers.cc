@@ -3,7 +3,35 @@
 // communicators or devices together that have nothing to do with each other.
 #include "model/run_numbers.h"
 
+#include "model/record_gaps.h"
+#include "model/recording_modes.h"
+
 namespace lockstep::model {
+
+OperationNumbers::OperationNumbers(const Trace& trace) : collectives_from_(trace.comms.size()) {
+  bool is_whole = true;
+  for (size_t i = 0; i < trace.losses.size(); ++i)
+    is_whole = is_whole && !events_gone(trace.strings[trace.losses.kind[i]]);
+  auto window = Window::kNone;
+  if (trace.processes.size() > 0) {
+    is_whole = is_whole && !was_off(trace.strings[trace.processes.modes[0]]);
+    window = static_cast<Window>(trace.processes.window[0]);
+  }
+  std::optional<int64_t> first_step;
+  for (size_t i = 0; i < trace.marks.size() && !first_step; ++i) {
+    if (trace.marks.is_step[i]) first_step = trace.marks.value[i];
+  }
+  // Without steps nothing says with what a window began.
+  const std::optional<int64_t> counted = window == Window::kCounted ? first_step : kFromBegin;
+  for (uint32_t comm = 0; comm < trace.comms.size(); ++comm) {
+    if (trace.comms.numbered[comm] != 0)
+      collectives_from_[comm] = kFromBegin;
+    else if (is_whole)
+      collectives_from_[comm] = counted;
+  }
+  // Messages have no number that holds their place within a window of any kind.
+  if (is_whole) messages_from_ = window != Window::kNone && first_step ? first_step : counted;
+}
 
 void RunNumbers::compute(const Trace& trace) {
   compute_processes(trace);
@@ -31,7 +59,10 @@ void RunNumbers::compute_processes(const Trace& trace) {
 
 void RunNumbers::compute_comms(const Trace& trace) {
   comm_run.clear();
+  comm_same_index.clear();
+  const OperationNumbers numbers(trace);
   for (uint32_t i = 0; i < trace.comms.size(); ++i) {
+    comm_same_index.push_back(numbers.has_same_index(i, -1));
     uint64_t id = trace.comms.comm_id[i];
     if (id == 0) {
       comm_run.push_back(next_run_comm_++);  // nothing says which comms of other processes it belongs with

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,6 +13,30 @@
 #include "model/trace.h"
 
 namespace lockstep::model {
+
+// Which numbers of operations mean the same on all ranks, as far as one trace tells: those of two ranks
+// compare if they are counted from the same place. A ring has forgotten how many came before; only job/match,
+// which has all ranks at hand, may then tell.
+class OperationNumbers {
+ public:
+  static constexpr int64_t kFromBegin =
+      INT64_MIN;  // of the communicator; else with which step counting began
+
+  explicit OperationNumbers(const Trace& trace);
+  // Of `index` of the collectives of a row of comms; nothing: not known.
+  std::optional<int64_t> collectives_from(uint32_t comm) const { return collectives_from_[comm]; }
+  // Of the n-th message of a pair and direction.
+  std::optional<int64_t> messages_from() const { return messages_from_; }
+  // Whether `index` of an operation means what it seems to: equal on all members. That of a message, or where
+  // the communicator is unknown, is the process' own and nothing else.
+  bool has_same_index(uint32_t comm, int32_t peer) const {
+    return peer >= 0 || comm >= collectives_from_.size() || collectives_from_[comm] == kFromBegin;
+  }
+
+ private:
+  std::vector<std::optional<int64_t>> collectives_from_;
+  std::optional<int64_t> messages_from_;
+};
 
 class RunNumbers {
  public:
@@ -26,6 +51,7 @@ class RunNumbers {
   std::vector<int32_t> process_node;                  // number of the host
   std::vector<uint32_t> comm_run;                     // equal on all members of a communicator
   std::vector<uint64_t> comm_collectives, comm_p2ps;  // operations of the member
+  std::vector<int32_t> comm_same_index;               // 1: `index` of its collectives is equal on all members
   std::vector<int32_t> op_gpu;                        // run-wide device number
   std::vector<int32_t> kernel_gpu;  // gpu, or what stands for the unknown device of its process
 

@@ -79,7 +79,9 @@ void add_clocks(const verdict::Evidence& evidence, Json& list) {
   const model::Job& job = *evidence.job;
   for (uint32_t i = 0; i < job.hosts.size(); ++i) {
     const model::JobHost& host = job.hosts[i];
-    bool same_boot = host.boot_id == job.hosts[0].boot_id;
+    // Of a host without a boot id nothing is known, as job/clock has it.
+    const bool is_known = i == 0 || !job.text(host.boot_id).empty();
+    const Json same_boot = is_known ? Json(host.boot_id == job.hosts[0].boot_id) : Json(nullptr);
     static constexpr model::HostClock::Knot kSame{};
     auto add = [&](int64_t at_ns, const model::HostClock::Knot* offset,
                    const model::HostClock::Knot* measured) {

@@ -56,9 +56,9 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
 
 void cover_clocks(const model::Job& job, Coverage& coverage) {
   std::set<model::StringId> boots;
-  // Hosts of one boot share a clock, however many there seem to be.
+  // Hosts of one boot share a clock, however many there seem to be. A host without a boot id has its own.
   for (const model::JobHost& host : job.hosts) {
-    boots.insert(host.boot_id);
+    coverage.clocks += job.text(host.boot_id).empty() || boots.insert(host.boot_id).second;
     coverage.clock_contradictions += host.contradictions;
     // An offset widens with the distance from its proofs; at the newest record it says what a verdict of now
     // rests on.
@@ -68,7 +68,6 @@ void cover_clocks(const model::Job& job, Coverage& coverage) {
     else
       ++coverage.unaligned_clocks;
   }
-  coverage.clocks = boots.size();
 }
 
 std::string listed(const std::vector<std::string>& words) {

@@ -343,6 +343,22 @@ TEST_F(Trace, AFileSizeLimitLeavesTheCommandItsExitCode) {
   EXPECT_EQ(finished.out, std::to_string(128 + SIGXFSZ) + "\n") << "the command has it as before";
 }
 
+// As some launchers leave it: then nobody is told of the end of a child.
+TEST_F(Trace, AnIgnoredChildSignalIsTheCommandsAlone) {
+  const Argv traced = {"env",   "--ignore-signal=CHLD", LOCKSTEP_BIN_DIR "/lockstep",
+                       "trace", "--no-merge",           "--"};
+  const auto run = [&](const Argv& command) {
+    Argv all = traced;
+    all.insert(all.end(), command.begin(), command.end());
+    return do_here(all);
+  };
+  EXPECT_EQ(run({"sh", "-c", "exit 7"}).code, 7);
+  const Finished finished = run({"grep", "SigIgn", "/proc/self/status"});
+  ASSERT_EQ(finished.code, 0) << finished;
+  const std::string ignored = finished.out.substr(finished.out.find_first_of("0123456789abcdef", 7));
+  EXPECT_NE(std::stoull(ignored, nullptr, 16) & 1ULL << (SIGCHLD - 1), 0u) << finished;
+}
+
 TEST_F(Trace, SecretsOfTheCommandLineAreNotKept) {
   const Argv with_secret =
       trace({"-o", "t.db", "--dir", "run"}, {"ops", "3", "argv", "--hf-token", "hf_SECRET"});

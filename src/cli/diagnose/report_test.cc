@@ -360,6 +360,10 @@ TEST(ReportJson, TellsEachHostsClock) {
   EXPECT_EQ(clock[1]["half_width_ns"], 5);
   EXPECT_EQ(clock[5]["at_ns"], at_ms(99));
   EXPECT_EQ(clock[5]["contradictions"], 3);
+  run.evidence[0].job->hosts[0].boot_id = run.evidence[0].job->hosts[1].boot_id = 0;
+  clock = report::diagnosis_json(run)["clock"];
+  EXPECT_EQ(clock[0]["same_boot"], true);
+  EXPECT_TRUE(clock[1]["same_boot"].is_null()) << "two hosts without a boot id are not one";
   run.evidence[0].job->hosts[1].clock = {};
   clock = report::diagnosis_json(run)["clock"];
   ASSERT_EQ(clock.size(), 2u);

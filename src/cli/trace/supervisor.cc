@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/start_thread.h"
-#include "cli/kit/size_signal.h"
+#include "cli/kit/inherited_signals.h"
 
 namespace lockstep::cli::trace {
 namespace {
@@ -47,8 +47,9 @@ int Supervisor::start(const std::vector<std::string>& argv) {
   command_ = fork();
   if (command_ == 0) {
     pthread_sigmask(SIG_SETMASK, &original_, nullptr);
-    // An ignored signal stays ignored over exec, and the command is to die of SIGXFSZ as it would without us.
-    restore_size_signal();
+    // An ignored signal stays ignored over exec, and the command is to have SIGXFSZ and SIGCHLD as without
+    // us.
+    restore_signals();
     execvp(words[0], words.data());
     int error = errno;
     [[maybe_unused]] ssize_t put = write(report[1], &error, sizeof error);

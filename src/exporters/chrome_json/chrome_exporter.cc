@@ -11,6 +11,7 @@
 #include "exporters/common/process_walk.h"
 #include "exporters/common/slice_describer.h"
 #include "exporters/exporter.h"
+#include "model/load_ahead.h"
 
 namespace lockstep::exporters::chrome_json {
 namespace {
@@ -35,7 +36,7 @@ class ChromeExport {
       : source_(source), json_(file), file_(file) {}
 
   Result<uint64_t> run(const Progress& progress) {
-    LOCKSTEP_TRY(common::walk_processes(source_, progress, run_, [&](const model::Trace& trace) {
+    LOCKSTEP_TRY(model::walk_processes(source_, "export", progress, run_, [&](const model::Trace& trace) {
       add(trace);
       return !file_.failed();
     }));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of ranks are written apart, so an operation's key is made of what all ranks know alike: communicator,
 // its size, and the place in the order of calls. Of sends and receives it is the sender, the receiver and the
-// number of the message between them. An operation without a place has no key rather than a doubtful one.
+// number of the message between them. An operation without a place has no key rather than a doubtful one, and
+// so have those of a recording that has forgotten older ones: ranks forget different amounts.
 #include "exporters/common/operation_facts.h"
 
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace lockstep::exporters::common {
@@ -20,7 +22,7 @@ uint64_t mix(uint64_t h, uint64_t value) {
 }  // namespace
 
 OperationFacts::OperationFacts(const model::Trace& trace, uint64_t first_correlation)
-    : trace_(trace), first_correlation_(first_correlation) {
+    : trace_(trace), first_correlation_(first_correlation), numbers_(trace) {
   find_first_kernels();
   identify_ops();
 }
@@ -48,7 +50,11 @@ void OperationFacts::identify_ops() {
     uint32_t comm = ops.comm[op];
     if (comm >= trace_.comms.size() || trace_.comms.comm_id[comm] == 0 || ops.index[op] == model::kNoIndex)
       continue;
+    const std::optional<int64_t> from =
+        ops.peer[op] < 0 ? numbers_.collectives_from(comm) : numbers_.messages_from();
+    if (!from) continue;
     uint64_t key = mix(mix(0, trace_.comms.comm_id[comm]), static_cast<uint64_t>(trace_.comms.ranks[comm]));
+    key = mix(key, static_cast<uint64_t>(*from));
     if (ops.peer[op] < 0) {
       // Never 0, which stands for no key.
       rank_keys_[op] = mix(mix(key, 1), ops.index[op]) | 1;

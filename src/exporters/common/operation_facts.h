@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/run_numbers.h"
 #include "model/trace.h"
 
 namespace lockstep::exporters::common {
@@ -19,6 +20,9 @@ class OperationFacts {
   uint64_t rank_key(uint32_t op) const {
     return rank_keys_[op];
   }  // equal on all ranks of an operation; 0 none
+  bool has_same_index(uint32_t op) const {
+    return numbers_.has_same_index(trace_.ops.comm[op], trace_.ops.peer[op]);
+  }
   // First of the operations whose kernel launch began then, in host ns; kNoRow none.
   uint32_t op_of_launch(int64_t launched_ns) const;
   // Whether a launch bears the op's correlation. Of several ops in one launch the first has it; HTA drops
@@ -37,6 +41,7 @@ class OperationFacts {
 
   const model::Trace& trace_;
   const uint64_t first_correlation_;
+  const model::OperationNumbers numbers_;
   std::vector<uint64_t> rank_keys_;
   std::unordered_map<int64_t, uint32_t> op_by_launch_;
   std::vector<uint32_t> first_kernels_;

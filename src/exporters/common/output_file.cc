@@ -34,7 +34,8 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   remove_stale_partials(path);
   std::unique_ptr<OutputFile> file(new OutputFile(path, std::move(packing)));
   file->file_ = create_new_file(file->temporary_, 0644);
-  if (file->file_ < 0)
+  file->is_made_ = file->file_ >= 0;
+  if (!file->is_made_)
     return Error{ErrorCode::kPermission, std::string("cannot create: ") + std::strerror(errno), path};
   if (file->compressed_) {
     file->packed_.resize(size_t{1} << 18);
@@ -53,7 +54,7 @@ OutputFile::~OutputFile() {
   stop();
   if (compressed_) deflateEnd(&deflate_);
   if (file_ >= 0) ::close(file_);
-  if (file_ >= 0 && !kept_) ::unlink(temporary_.c_str());
+  if (is_made_) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::write(Buffer& buffer) {
@@ -149,10 +150,13 @@ Result<uint64_t> OutputFile::finish() {
   stop();
   if (error_ && compressed_) compress(nullptr, 0, Z_FINISH);
   if (!error_) return error_.error();
+  // File systems of other machines may say only now that there is no room.
+  if (::close(std::exchange(file_, -1)) != 0) fail("cannot write");
+  if (!error_) return error_.error();
   // No fsync: the inputs can make the file again, and waiting for the disk costs as much as making it.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot rename into place");
   if (!error_) return error_.error();
-  kept_ = true;
+  is_made_ = false;
   return bytes_;
 }
 

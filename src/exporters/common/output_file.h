@@ -54,7 +54,7 @@ class OutputFile {
   Packing packing_;
   int file_ = -1;
   bool compressed_ = false;
-  bool kept_ = false;
+  bool is_made_ = false;  // the temporary file is there
   uint64_t bytes_ = 0;
   z_stream deflate_{};
   std::vector<unsigned char> packed_;

@@ -126,7 +126,8 @@ int32_t ProcessSlices::device_of(int32_t gpu) {
   const auto [at, is_new] = devices_.try_emplace(gpu, 0);
   if (is_new) {
     for (const auto& [other, device] : devices_) {
-      if (other != gpu) at->second = std::max(at->second, device + 1);
+      // A damaged file may name any device.
+      if (other != gpu) at->second = std::max(at->second, std::min(device, INT32_MAX - 1) + 1);
     }
   }
   return at->second;

@@ -23,6 +23,10 @@ void unless_unsigned(Cell cell, uint64_t value, uint64_t unknown) {
 }
 
 bool has_comm(Context c, uint32_t op) { return c.trace.ops.comm[op] < c.trace.comms.size(); }
+bool has_same_index(Context c, uint32_t op) {
+  return !has_comm(c, op) || c.trace.ops.peer[op] >= 0 ||
+         c.numbers.comm_same_index[c.trace.ops.comm[op]] != 0;
+}
 bool has_shape(Context c, uint32_t op) { return c.trace.ops.shape[op] < c.trace.shapes.size(); }
 
 template <auto Column>
@@ -180,8 +184,10 @@ constexpr TableColumn kOps[] = {
      op_comm_number<&CommTable::rank>},
     {"ranks", CellType::kNumber, "members of the communicator", op_comm_number<&CommTable::ranks>},
     {"op_index", CellType::kUnsigned,
-     "n-th operation of the process on the communicator; empty: a later replay of a graph",
+     "n-th operation of the process on the communicator; empty: a later replay of a graph, or not known, as "
+     "older ones are missing",
      [](Context c, uint32_t row, Cell cell) {
+       if (!has_same_index(c, row)) return cell.none();
        unless_unsigned(cell, c.trace.ops.index[row], model::kNoIndex);
      }},
     {"kind", CellType::kText, "Coll, P2p, CeColl, ApiOp, CollApi or P2pApi",
@@ -234,9 +240,9 @@ constexpr TableColumn kOps[] = {
        c.trace.ops.gpu_error_ns[row] >= 0 ? cell.number(c.trace.ops.gpu_error_ns[row]) : cell.none();
      }},
     {"comms_id", CellType::kText,
-     "hash:coll or p2p:number of the operation; equal on all ranks of a collective",
+     "hash:coll or p2p:number of the operation; equal on all ranks of a collective; empty: not known",
      [](Context c, uint32_t row, Cell cell) {
-       if (!has_comm(c, row)) return cell.none();
+       if (!has_comm(c, row) || !has_same_index(c, row)) return cell.none();
        const uint32_t index = c.trace.ops.index[row];
        cell.text(hex16(c.trace.comms.comm_id[c.trace.ops.comm[row]]) +
                  (c.trace.ops.peer[row] >= 0 ? ":p2p:" : ":coll:") +

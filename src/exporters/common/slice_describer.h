@@ -177,7 +177,8 @@ class SliceDescriber {
     const model::OpTable& ops = trace_.ops;
     if (model::has_torch_seq(trace_, op)) writer_.signed_number(Argument::kTorchSeq, ops.torch_seq[op]);
     if (ops.torch_comms_id[op] != 0) writer_.number(Argument::kCommsId, ops.torch_comms_id[op]);
-    writer_.operation(words.comm_hash, ops.peer[op] >= 0 ? ":p2p:" : ":coll:", ops.index[op]);
+    if (facts_.has_same_index(op))
+      writer_.operation(words.comm_hash, ops.peer[op] >= 0 ? ":p2p:" : ":coll:", ops.index[op]);
     if (ops.seq[op] != model::kNoSeq) writer_.number(Argument::kSeq, ops.seq[op]);
   }
 

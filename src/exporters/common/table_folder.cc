@@ -10,6 +10,7 @@
 #include "exporters/common/output_folder.h"
 #include "exporters/common/process_walk.h"
 #include "exporters/common/run_tables.h"
+#include "model/load_ahead.h"
 
 namespace lockstep::exporters::common {
 namespace {
@@ -146,7 +147,7 @@ Result<ExportResult> write_tables(model::TraceSource& source, const std::string&
   model::Trace run;
   TableNumbers numbers;
   uint64_t rows = 0;
-  LOCKSTEP_TRY(walk_processes(source, progress, run, [&](const model::Trace& trace) {
+  LOCKSTEP_TRY(model::walk_processes(source, "export", progress, run, [&](const model::Trace& trace) {
     rows += folder.add(numbers.of(trace));
     return !folder.failed();
   }));

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMaxLanes = 64;  // of one rank; PyTorch has one stream a group and a few groups
 constexpr uint8_t kHostTime = 0;  // GpuTimeSource::kNone
+constexpr uint32_t kNoTag = UINT32_MAX;
 
 OTF2_TimeStamp stamp(int64_t time_ns) { return static_cast<OTF2_TimeStamp>(time_ns); }
 
@@ -26,7 +27,12 @@ OTF2_TimeStamp stamp(int64_t time_ns) { return static_cast<OTF2_TimeStamp>(time_
 
 Communication::Communication(const model::Trace& trace, int64_t number, const std::string& who,
                              OTF2_LocationGroupRef process, Definitions& definitions)
-    : trace_(trace), number_(number), who_(who), process_(process), definitions_(definitions) {
+    : trace_(trace),
+      number_(number),
+      who_(who),
+      process_(process),
+      definitions_(definitions),
+      numbers_(trace) {
   for (uint8_t source = 0; source <= static_cast<uint8_t>(model::GpuTimeSource::kNetwork); ++source)
     sources_.push_back(definitions.text(source == kHostTime ? "host" : model::gpu_source_name(source)));
   add_communicators();
@@ -96,14 +102,19 @@ void Communication::add_intervals(Omitted& omitted) {
 // which it is, wherever its record lies.
 void Communication::number_messages() {
   const model::OpTable& ops = trace_.ops;
-  tags_.assign(ops.size(), 0);
+  tags_.assign(ops.size(), kNoTag);
+  if (!numbers_.messages_from()) return;
+  // Windows that began with different steps must not count alike.
+  const uint32_t first = *numbers_.messages_from() == model::OperationNumbers::kFromBegin
+                             ? 0
+                             : static_cast<uint32_t>(*numbers_.messages_from()) * 0x9e3779b1u;
   std::unordered_map<uint64_t, uint32_t> sent, received;
   for (uint32_t op = 0; op < ops.size(); ++op) {
     if (ops.peer[op] < 0) continue;
     // Sends and receives count apart: MPI matches the n-th send of one rank with the n-th receive of the
     // other.
     const uint64_t pair = uint64_t{ops.comm[op]} << 32 | static_cast<uint32_t>(ops.peer[op]);
-    tags_[op] = (words(op).is_send ? sent : received)[pair]++;
+    tags_[op] = first + (words(op).is_send ? sent : received)[pair]++;
   }
 }
 
@@ -219,7 +230,8 @@ void Communication::describe(uint32_t op, const Words& words) {
     if (value != 0)
       OTF2_AttributeList_AddStringRef(attributes_, static_cast<OTF2_AttributeRef>(attribute), value);
   };
-  if (ops.index[op] != model::kNoIndex) number(Attribute::kIndex, ops.index[op]);
+  if (ops.index[op] != model::kNoIndex && numbers_.has_same_index(ops.comm[op], ops.peer[op]))
+    number(Attribute::kIndex, ops.index[op]);
   if (ops.seq[op] != model::kNoSeq) number(Attribute::kSeq, ops.seq[op]);
   if (ops.count[op] != 0) number(Attribute::kElements, ops.count[op]);
   text(Attribute::kDatatype, words.datatype);
@@ -241,8 +253,8 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omi
       if (known.is_send != sends) continue;
       const OTF2_CommRef comm = comm_refs_[ops.comm[op]];
       const auto peer = static_cast<uint32_t>(ops.peer[op]);
-      // A damaged file may name any peer.
-      if (peer >= definitions_.comm_size(comm)) {
+      // A damaged file may name any peer; and a message whose number is not known would be taken for another.
+      if (peer >= definitions_.comm_size(comm) || tags_[op] == kNoTag) {
         ++omitted.without_record;
         continue;
       }

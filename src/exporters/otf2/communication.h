@@ -15,6 +15,7 @@
 
 #include "exporters/otf2/archive.h"
 #include "exporters/otf2/definitions.h"
+#include "model/run_numbers.h"
 #include "model/trace.h"
 
 namespace lockstep::exporters::otf2 {
@@ -24,7 +25,7 @@ struct Omitted {
   uint64_t without_time = 0;  // begin unknown: left out
   uint64_t cut_short = 0;     // drawn shorter, because too many overlapped
   uint64_t without_record =
-      0;  // a region alone: no such collective in OTF2, or its communicator, root or peer is unknown
+      0;  // a region alone: no such collective in OTF2, or its communicator, root, peer or number is unknown
   uint64_t unfinished = 0;  // a region alone: it had not ended
 };
 
@@ -82,10 +83,11 @@ class Communication {
   const std::string who_;
   const OTF2_LocationGroupRef process_;
   Definitions& definitions_;
+  const model::OperationNumbers numbers_;
   std::vector<Participant> participants_;
   std::vector<uint32_t> comm_participant_;  // by row of comms
   std::vector<OTF2_CommRef> comm_refs_;     // by row of comms
-  std::vector<uint32_t> tags_;              // by op: n-th message of the pair and direction
+  std::vector<uint32_t> tags_;              // by op: n-th message of the pair and direction; kNoTag
   std::vector<Interval> intervals_;
   std::vector<Unit> units_;
   std::unordered_map<uint64_t, Words> words_;

@@ -10,6 +10,7 @@
 #include "exporters/otf2/archive.h"
 #include "exporters/otf2/definitions.h"
 #include "exporters/otf2/process_events.h"
+#include "model/load_ahead.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {
@@ -19,7 +20,7 @@ class Otf2Export {
   Otf2Export(model::TraceSource& source, Archive& archive) : source_(source), archive_(archive) {}
 
   Result<uint64_t> run(const Progress& progress) {
-    LOCKSTEP_TRY(common::walk_processes(source_, progress, run_, [&](const model::Trace& trace) {
+    LOCKSTEP_TRY(model::walk_processes(source_, "export", progress, run_, [&](const model::Trace& trace) {
       add(trace);
       return !archive_.failed();
     }));
@@ -59,7 +60,7 @@ class Otf2Export {
     lose("cut_short", unreported_.cut_short, "events drawn shorter, because too many overlapped");
     lose("without_record", unreported_.without_record,
          "operations drawn as a region alone, because OTF2 has no such collective or their communicator, "
-         "root or peer is unknown");
+         "root, peer or number is unknown");
     lose("unfinished", unreported_.unfinished,
          "operations drawn as a region alone, because they had not ended");
     lose("cut_text", definitions_.cut_texts(), "names cut, because they are long");

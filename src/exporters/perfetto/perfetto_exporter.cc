@@ -24,6 +24,7 @@
 #include "exporters/perfetto/fields.h"
 #include "exporters/perfetto/packet_bundles.h"
 #include "exporters/perfetto/proto_bytes.h"
+#include "model/load_ahead.h"
 
 namespace lockstep::exporters::perfetto {
 namespace {
@@ -48,7 +49,7 @@ class PerfettoExport {
 
   Result<uint64_t> run(const Progress& progress) {
     write_head();
-    LOCKSTEP_TRY(common::walk_processes(source_, progress, run_, [&](const model::Trace& trace) {
+    LOCKSTEP_TRY(model::walk_processes(source_, "export", progress, run_, [&](const model::Trace& trace) {
       add(trace);
       return !file_.failed();
     }));

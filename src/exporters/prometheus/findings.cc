@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -34,6 +35,7 @@ constexpr off_t kMostAnswer = off_t{64} << 20;
 constexpr const char* kMemory = "256M";
 // A diagnosis is followed by a pause of at least this many times its own length.
 constexpr int kShareOfTime = 20;
+constexpr int kUnknownStatus = SIGKILL;  // as waitpid() has it: no exit, so no answer
 
 std::string text_at(const json& object, const char* key) {
   auto at = object.find(key);
@@ -47,6 +49,13 @@ std::string rank_of(const json& finding) {
   // A list of ranks would be a new series with every set of ranks that a finding names.
   if (ranks->size() > 1) return "several";
   return (*ranks)[0].is_number_integer() ? std::to_string((*ranks)[0].get<int64_t>()) : std::string();
+}
+
+pid_t wait_for(pid_t child, int& status, int flags) {
+  for (;;) {
+    const pid_t ended = waitpid(child, &status, flags);
+    if (ended >= 0 || errno != EINTR) return ended;
+  }
 }
 
 std::string contents(int file) {
@@ -129,7 +138,8 @@ Diagnoses::Diagnoses(std::vector<std::string> paths, std::chrono::milliseconds p
 Diagnoses::~Diagnoses() {
   if (child_ > 0) {
     kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
+    int status = 0;
+    wait_for(child_, status, 0);
   }
   if (answer_ >= 0) close(answer_);
 }
@@ -197,8 +207,9 @@ void Diagnoses::go_on() {
     if (Clock::now() >= next_) begin();
     return;
   }
-  int status = 0;
-  if (waitpid(child_, &status, WNOHANG) == child_) return take_answer(status);
+  int status = kUnknownStatus;
+  // An error says that it has ended, and not how.
+  if (wait_for(child_, status, WNOHANG) != 0) return take_answer(status);
   // One that takes so long will not end in time to be of use.
   if (Clock::now() - begun_ > std::max<Clock::duration>(10 * pause_, std::chrono::minutes(10)))
     kill(child_, SIGKILL);
@@ -207,8 +218,10 @@ void Diagnoses::go_on() {
 void Diagnoses::wait_for_one() {
   if (!findings_.asked) return;
   if (child_ < 0) begin();
-  int status = 0;
-  if (child_ > 0 && waitpid(child_, &status, 0) == child_) take_answer(status);
+  if (child_ < 0) return;
+  int status = kUnknownStatus;
+  wait_for(child_, status, 0);
+  take_answer(status);
 }
 
 }  // namespace lockstep::exporters::metrics

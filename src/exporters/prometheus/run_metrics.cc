@@ -138,7 +138,7 @@ void RunMetrics::assign_slots(const std::vector<SeenProcess>& processes, const l
   }
   for (uint16_t slot : ranks_.finish()) forget_rank(slot);
   for (uint16_t slot : comms_.finish()) forget_comm(slot);
-  functions_.finish();
+  for (uint16_t slot : functions_.finish()) forget_function(slot);
 }
 
 void RunMetrics::count(const SeenProcess& process, uint16_t rank) {
@@ -230,9 +230,10 @@ void RunMetrics::note_state(const SeenProcess& process, const live::RankRow& row
       lag_s_ = std::max(lag_s_, static_cast<double>(process.now_ns - seen.last->started_ns) * 1e-9);
   }
   if (row.health == live::Health::kReplaced || row.health == live::Health::kHelper) return;
-  // A rank that was started again has an old process, which has ended, and a new one.
+  // A rank that was started again has an old process, which has ended, and a new one, in any order. One that
+  // is gone was not started again: it would be replaced.
   auto [state, is_new] = rank_states_.try_emplace(rank);
-  if (lives(row.health) || is_new) {
+  if (is_new || (state->second.up && row.health != live::Health::kEnded)) {
     const bool shared = rank == ranks_.other();
     state->second.up = row.health != live::Health::kGone;
     state->second.host = shared ? std::string() : label_text(row.host);
@@ -258,6 +259,8 @@ void RunMetrics::forget_rank(uint16_t slot) {
   std::erase_if(members_, [&](const auto& entry) { return entry.first.rank == slot; });
   std::erase_if(losses_, [&](const auto& entry) { return entry.first.rank == slot; });
   passed_over_.erase(slot);
+  // What it had begun may yet be compared, and is not the next rank's.
+  lateness_.relabel(slot, ranks_.other());
 }
 
 void RunMetrics::forget_comm(uint16_t slot) {
@@ -266,6 +269,13 @@ void RunMetrics::forget_comm(uint16_t slot) {
   std::erase_if(gpu_, [&](const auto& entry) { return entry.first.comm == slot; });
   std::erase_if(bandwidth_, [&](const auto& entry) { return entry.first.comm == slot; });
   matched_.erase(slot);
+}
+
+void RunMetrics::forget_function(uint16_t slot) {
+  std::erase_if(operations_, [&](const auto& entry) { return entry.first.func == slot; });
+  std::erase_if(gpu_, [&](const auto& entry) { return entry.first.func == slot; });
+  std::erase_if(bandwidth_, [&](const auto& entry) { return entry.first.func == slot; });
+  calls_.erase(slot);
 }
 
 // A file may vanish and come back, and must not be counted twice. So what was counted of it is kept for a

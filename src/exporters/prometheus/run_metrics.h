@@ -110,6 +110,7 @@ class RunMetrics {
   void note_state(const live::SeenProcess& process, const live::RankRow& row, uint16_t rank);
   void forget_rank(uint16_t slot);
   void forget_comm(uint16_t slot);
+  void forget_function(uint16_t slot);
   void forget_gone();
 
   LabelSlots ranks_, comms_, functions_;

@@ -186,6 +186,39 @@ TEST_F(RunMetricsTest, ARestartedJobAddsToItsRanks) {
   EXPECT_EQ(value("lockstep_processes|state=silent"), 0);
 }
 
+// Its processes come in the order of their pids, which is not that of their starts.
+TEST_F(RunMetricsTest, ARankWhoseLastProcessIsGoneIsDown) {
+  live::SeenProcess process;
+  process.rank = 0;
+  for (const bool is_gone_first : {false, true}) {
+    live::RankRows rows;
+    rows.rows.resize(2);
+    rows.rows[is_gone_first].health = live::Health::kEnded;
+    rows.rows[is_gone_first].host = "a";
+    rows.rows[!is_gone_first].health = live::Health::kGone;
+    rows.rows[!is_gone_first].host = "b";
+    metrics.look({process, process}, rows);
+    ASSERT_EQ(metrics.rank_states().size(), 1u);
+    EXPECT_FALSE(metrics.rank_states().begin()->second.up) << is_gone_first;
+    EXPECT_EQ(metrics.rank_states().begin()->second.host, "b");
+  }
+}
+
+TEST_F(RunMetricsTest, AFunctionThatTakesAPlaceCountsFromNothing) {
+  Rank first(run, 0, 100);
+  for (uint64_t func = 0; func < RunMetrics::kMostFunctions; ++func)
+    for (uint64_t i = 0; i < 5; ++i) first.coll(i, 1000 + 100 * func + i, "Func" + std::to_string(func));
+  first.write();
+  look();
+  std::filesystem::remove(first.path);
+  Rank second(run, 0, 200, "world", "", 0xdef);
+  second.coll(0, 5000, "Late");
+  second.write();
+  counters.clear();  // the series of the function that lost its place ends
+  look();
+  EXPECT_EQ(value(ops("0", "world", "", "Late")), 1);
+}
+
 TEST_F(RunMetricsTest, JobsInOneDirectoryAreKeptApart) {
   Rank a(run, 0, 100, "world", "job-a", 1), b(run, 0, 101, "world", "job-b", 2);
   a.coll(0, 1000);

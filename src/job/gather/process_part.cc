@@ -34,33 +34,6 @@ struct SignatureHash {
   }
 };
 
-// Losses that leave a hole in the order of events. Others say that something about an event is not known.
-bool events_gone(std::string_view loss) {
-  constexpr std::string_view kKinds[] = {"no_chunk",
-                                         "disk_full",
-                                         "size_cap",
-                                         "overwritten",
-                                         "no_log",
-                                         "closed",
-                                         "meta_full",
-                                         "overwritten_chunk",
-                                         "missing_chunk",
-                                         "missing_record",
-                                         "cut_record",
-                                         "cut_file",
-                                         "bad_record",
-                                         "unknown_record",
-                                         "recycled_record",
-                                         "bad_chunk",
-                                         "unreadable_file",
-                                         "damaged_table",
-                                         model::kLossIncompleteEnd,
-                                         model::kLossIncompleteMiddle,
-                                         "damaged_record",
-                                         "damaged_definition"};
-  return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
-}
-
 // What a ring overwrote is missing in front. All other losses are holes in the middle, behind which order is
 // doubtful.
 bool leaves_hole(std::string_view loss) { return loss != "overwritten" && loss != "overwritten_chunk"; }
@@ -76,7 +49,7 @@ class PartMaker {
     if (trace_.processes.size() > 0) part_.process.row = trace_.processes.row(0);
     for (size_t i = 0; i < part_.losses.size(); ++i) {
       const std::string_view kind = part_.strings[part_.losses.kind[i]];
-      if (!events_gone(kind)) continue;
+      if (!model::events_gone(kind)) continue;
       part_.process.lost += part_.losses.count[i];
       if (leaves_hole(kind)) part_.process.holes += part_.losses.count[i];
     }

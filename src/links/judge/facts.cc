@@ -9,6 +9,7 @@
 #include "links/counters.h"
 #include "links/judge/rules.h"
 #include "links/judge/siblings.h"
+#include "links/judge/state_rules.h"
 #include "links/judge/words.h"
 
 namespace lockstep::links {
@@ -79,53 +80,28 @@ class Facts {
       }
   }
 
-  // Of the card itself and of those of its type: cards of other types may be slower by design.
-  double most_gigabits(const Nic& of) const {
-    double most = 0;
-    for (const Nic& nic : machine_.nics)
-      for (const Port& port : nic.ports)
-        if ((&nic == &of || (!nic.type.empty() && nic.type == of.type)) && port.state == "ACTIVE")
-          most = std::max(most, port.gigabits.value_or(0));
-    return most;
-  }
-
   void add_port(const Nic& nic, const Port& port) {
     if (nic.is_efa) return;  // its port always calls itself active
     LinkFact& fact = add_fact(LinkFact::Of::kPort, nic.name + "/" + std::to_string(port.number), nic.name,
                               nic.name + "/" + std::to_string(port.number));
-    if ((!port.state.empty() && port.state != "ACTIVE") ||
-        (!port.physical_state.empty() && port.physical_state != "LinkUp")) {
-      fact.says = "is not active: " + wording::name(port.state) +
-                  (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state));
+    if (const auto inactive = inactive_words(nic, port)) {
+      fact.says = *inactive;
       fact.finding = FindingId::kSlowNicPort;
       fact.remedy = "Check the cable and the switch's port.";
-      return;
-    }
-    const double most = most_gigabits(nic);
-    if (port.gigabits && *port.gigabits < most) {
-      fact.says = "runs at " + format_decimal(*port.gigabits, 0) + " Gb/s, its siblings at up to " +
-                  format_decimal(most, 0);
+    } else if (const auto slow = slow_words(machine_, nic, port)) {
+      fact.says = *slow;
       fact.finding = FindingId::kSlowNicRate;
-      fact.remedy = "Check the cable: it may have lost lanes, or be made for a lower rate.";
-      return;
+      fact.remedy = kSlowRateAdvice;
+    } else {
+      fact.says = "is active" + (port.gigabits ? ", at " + format_decimal(*port.gigabits, 0) + " Gb/s" : "");
     }
-    fact.says = "is active" + (port.gigabits ? ", at " + format_decimal(*port.gigabits, 0) + " Gb/s" : "");
-  }
-
-  static size_t down_links(const Gpu& gpu) {
-    return static_cast<size_t>(std::count_if(gpu.links.begin(), gpu.links.end(),
-                                             [](const GpuLink& link) { return link.is_up == false; }));
   }
 
   void add_nvlinks(const Gpu& gpu) {
     if (gpu.links.empty() || gpu.pci.empty()) return;
     const std::string name = "GPU " + std::to_string(gpu.index);
     LinkFact& fact = add_fact(LinkFact::Of::kNvlinks, gpu.pci, name, name);
-    // Links that are down on every GPU are not connected on this board: only more than the least counts.
-    size_t least = SIZE_MAX;
-    for (const Gpu& other : machine_.gpus)
-      if (!other.links.empty()) least = std::min(least, down_links(other));
-    const size_t down = down_links(gpu);
+    const size_t down = down_links(gpu), least = unconnected_links(machine_);
     std::map<std::string, uint64_t> errors;
     bool is_known = false;
     for (const GpuLink& link : gpu.links) {

@@ -59,6 +59,24 @@ TEST(LinkFacts, AreTroublesWhereTheJudgeReportsThem) {
     })) << fact.words;
 }
 
+TEST(LinkFacts, PortsOfOneCardAreSiblingsForTheJudgeAsWell) {
+  LinksRecord record = healthy_record();
+  const std::string card = "/sys/class/infiniband/mlx5_0";
+  set(record.before.files, card + "/hca_type", "MT0001");
+  for (const auto& [file, text] : {std::pair("state", "4: ACTIVE"), std::pair("phys_state", "5: LinkUp"),
+                                   std::pair("rate", "100 Gb/sec (1X NDR)")})
+    set(record.before.files, card + "/ports/2/" + file, text);
+  const auto found = troubles_of(record);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].device, "mlx5_0/2");
+  const auto judged = judge(record, nullptr);
+  const auto slow = std::find_if(judged.begin(), judged.end(), [](const auto& finding) {
+    return finding.id == analysis::FindingId::kSlowNicRate;
+  });
+  ASSERT_NE(slow, judged.end());
+  EXPECT_EQ(slow->statement, "mlx5_0 port 2 runs at 100 Gb/s, its siblings at up to 400");
+}
+
 TEST(LinkFacts, CiteTheLinesOfATool) {
   const auto record = parse_any(
       "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n"

@@ -285,8 +285,9 @@ class LogJudge {
       ++known;
       left += counter.samples.back().is_known;
       keys.emplace(counter.key.device, counter.key);
+      // Gone from when the last of them was lost: one file that cannot be read is not the port.
       int64_t& at = since[counter.key.device];
-      at = at == 0 ? counter.samples.back().ms : std::min(at, counter.samples.back().ms);
+      at = std::max(at, counter.samples.back().ms);
     }
     for (const auto& [device, count] : ports) {
       if (count.second > 0) continue;

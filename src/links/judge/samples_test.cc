@@ -93,6 +93,11 @@ TEST(LinkSamplesJudge, APortThatIsGone) {
       judged(Log().port("state", {{0, 4}, {5000, -1}}).port("link_downed", {{0, 0}, {5000, -1}}));
   ASSERT_EQ(ids(host), "slow-nic.port@mlx5_0/1");
   EXPECT_EQ(host.troubles[0].says, "the port is gone");
+  // As long as one of its files could be read, it was there.
+  const HostSamples later =
+      judged(Log().port("state", {{0, 4}, {9000, -1}}).port("link_downed", {{0, 0}, {5000, -1}}));
+  ASSERT_EQ(later.troubles.size(), 1u);
+  EXPECT_EQ(later.troubles[0].times_ns, std::vector<int64_t>{kStart + 9'000'000'000});
   // One file of it that cannot be read is not the port.
   EXPECT_EQ(ids(judged(Log().port("state", {{0, 4}}).port("link_downed", {{0, 0}, {5000, -1}}))), "");
 }

@@ -7,6 +7,7 @@
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "links/judge/judge.h"
+#include "links/judge/state_rules.h"
 #include "links/judge/words.h"
 
 namespace lockstep::links {
@@ -35,6 +36,7 @@ class States {
     for (const Nic& nic : machine_.nics) {
       pci_link(nic.pci, true);
       for (const Port& port : nic.ports) port_state(nic, port);
+      if (!nic.ports.empty()) net_state(nic);
     }
     siblings();
   }
@@ -80,22 +82,13 @@ class States {
   }
 
   void gpu_links(const Gpu& gpu) {
-    std::vector<std::string> down;
-    for (const GpuLink& link : gpu.links)
-      if (link.is_up && !*link.is_up) down.push_back(std::to_string(link.number));
-    // A board may leave links unconnected: then its siblings have as many down.
-    size_t least = SIZE_MAX;
-    for (const Gpu& other : machine_.gpus) {
-      const size_t count =
-          static_cast<size_t>(std::count_if(other.links.begin(), other.links.end(),
-                                            [](const GpuLink& link) { return link.is_up && !*link.is_up; }));
-      if (!other.links.empty()) least = std::min(least, count);
-    }
-    if (down.empty() || down.size() <= least) return;
+    const size_t down = down_links(gpu), least = unconnected_links(machine_);
+    if (down <= least) return;
     std::string list;
-    for (const std::string& number : down) list += (list.empty() ? "" : ", ") + number;
+    for (const GpuLink& link : gpu.links)
+      if (link.is_up == false) list += (list.empty() ? "" : ", ") + std::to_string(link.number);
     add_finding(FindingId::kSlowLinkNvlinkDown,
-                device_words(machine_, gpu.pci) + " has " + wording::count(down.size(), "link") + " of " +
+                device_words(machine_, gpu.pci) + " has " + wording::count(down, "link") + " of " +
                     std::to_string(gpu.links.size()) + " down (" + list + "); its siblings have " +
                     std::to_string(least),
                 "Reset the GPU; if the links stay down, drain the host: `nvidia-smi nvlink -s -i " +
@@ -163,10 +156,7 @@ class States {
 
   void port_state(const Nic& nic, const Port& port) {
     const std::string who = nic.name + (nic.ports.size() > 1 ? " port " + std::to_string(port.number) : "");
-    const bool has_net = !nic.net.empty();
-    if (nic.is_efa) return net_state(nic);  // its port always calls itself active
-    if ((!port.state.empty() && port.state != "ACTIVE") ||
-        (!port.physical_state.empty() && port.physical_state != "LinkUp")) {
+    if (const auto inactive = inactive_words(nic, port)) {
       // A port without a cable on a host whose other ports work is somebody's choice as often as a fault.
       const bool others = std::any_of(machine_.nics.begin(), machine_.nics.end(), [&](const Nic& other) {
         return other.type == nic.type && std::any_of(other.ports.begin(), other.ports.end(),
@@ -177,15 +167,14 @@ class States {
                            : port.physical_state == "Polling"  ? "Check the cable: no signal arrives."
                            : port.physical_state == "Disabled" ? "Enable the port, if you want to use it."
                                                                : "Check the cable and the switch's port.";
-      Finding& finding =
-          add_finding(FindingId::kSlowNicPort,
-                      who + " is not active: " + wording::name(port.state) +
-                          (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
-                      advice);
+      Finding& finding = add_finding(FindingId::kSlowNicPort, who + " " + *inactive, advice);
       // No port of its type works: what is left, if anything, is a network of another kind.
       if (!others) finding.severity = Severity::kCritical;
+    } else if (const auto slow = slow_words(machine_, nic, port)) {
+      add_finding(FindingId::kSlowNicRate, who + " " + *slow, kSlowRateAdvice)
+          .evidence.push_back(nic.name + " port " + std::to_string(port.number) + ": rate " +
+                              port.speed_name);
     }
-    if (has_net) net_state(nic);
   }
 
   void net_state(const Nic& nic) {
@@ -203,26 +192,8 @@ class States {
     for (const auto& [type, nics] : types) {
       // The only card of its type has nothing to be compared with.
       if (nics.size() < 2) continue;
-      // Cards of different types differ by design, so only equals are compared.
-      differing_rates(nics);
       differing_firmware(nics);
     }
-  }
-
-  void differing_rates(const std::vector<const Nic*>& nics) {
-    double most = 0;
-    for (const Nic* const nic : nics)
-      for (const Port& port : nic->ports)
-        if (port.state == "ACTIVE") most = std::max(most, port.gigabits.value_or(0));
-    for (const Nic* const nic : nics)
-      for (const Port& port : nic->ports)
-        if (port.state == "ACTIVE" && port.gigabits && *port.gigabits < most)
-          add_finding(FindingId::kSlowNicRate,
-                      nic->name + " runs at " + format_decimal(*port.gigabits, 0) +
-                          " Gb/s, its siblings at up to " + format_decimal(most, 0),
-                      "Check the cable: it may have lost lanes, or be made for a lower rate.")
-              .evidence.push_back(nic->name + " port " + std::to_string(port.number) + ": rate " +
-                                  port.speed_name);
   }
 
   void differing_firmware(const std::vector<const Nic*>& nics) {

@@ -123,6 +123,7 @@ class HostMemory {
   ~HostMemory() {
     if (memory_ != nullptr) munmap(memory_, bytes_);
   }
+  void leave() { memory_ = nullptr; }  // to the end of the process
   void* data() const { return memory_; }
   size_t bytes() const { return bytes_; }
 
@@ -136,7 +137,11 @@ class CudaRuntime final : public GpuRuntime {
  public:
   CudaRuntime(SharedLibrary library, size_t bytes) : library_(library), bytes_(bytes) {}
   ~CudaRuntime() override {
-    if (is_stuck_) return;  // what still runs may use the memory: the process' end frees it
+    if (is_stuck_) {  // what still runs may use the memory: the process' end frees it
+      for (auto& [node, memory] : host_) memory.leave();
+      if (gate_memory_) gate_memory_->leave();
+      return;
+    }
     for (Gpu& gpu : gpus_) {
       if (gpu.context == nullptr) continue;
       call("cuCtxSetCurrent", gpu.context);
@@ -355,8 +360,13 @@ class CudaRuntime final : public GpuRuntime {
     LOCKSTEP_TRY(check("cuCtxSetCurrent", at(gpu).context));
     DevicePointer memory = 0;
     LOCKSTEP_TRY(check("cuMemAlloc_v2", &memory, kChaseBytes));
-    at(gpu).chain = memory;
-    return check("cuMemcpyHtoD_v2", memory, static_cast<const void*>(words.data()), kChaseBytes);
+    const auto copied = check("cuMemcpyHtoD_v2", memory, static_cast<const void*>(words.data()), kChaseBytes);
+    // Loads would follow whatever lies there, out of this memory.
+    if (copied)
+      at(gpu).chain = memory;
+    else
+      call("cuMemFree_v2", memory);
+    return copied;
   }
 
   SharedLibrary library_;

@@ -13,6 +13,8 @@ namespace lockstep::links::nvidia {
 namespace {
 using namespace nvml;
 
+constexpr unsigned kMostProcesses = 65'536;
+
 // Asks about one GPU and keeps what could not be answered.
 class Questions {
  public:
@@ -140,15 +142,21 @@ class Questions {
     return ask("nvmlDeviceGetFieldValues", static_cast<int>(values.size()), values.data());
   }
   void processes() {
-    ProcessInfo found[64] = {};
-    unsigned count = 64;
-    const Return result =
-        library_.call("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, &found[0]);
-    if (result != kSuccess && result != kInsufficientSize) {
+    std::vector<ProcessInfo> found(64);
+    auto count = static_cast<unsigned>(found.size());
+    Return result = library_.call("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, found.data());
+    if (result == kInsufficientSize) {
+      // Nothing is filled in, but how many there are; some more may have come meanwhile.
+      found.resize(std::min(count + 64, kMostProcesses));
+      count = static_cast<unsigned>(found.size());
+      result = library_.call("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, found.data());
+    }
+    if (result != kSuccess) {
       gpu_.unanswered.push_back("nvmlDeviceGetComputeRunningProcesses_v3: " + library_.error(result));
       return;
     }
-    for (unsigned i = 0; i < std::min(count, 64u); ++i) gpu_.processes.push_back(found[i].pid);
+    for (unsigned i = 0; i < std::min(count, static_cast<unsigned>(found.size())); ++i)
+      gpu_.processes.push_back(found[i].pid);
   }
 
   const Library& library_;

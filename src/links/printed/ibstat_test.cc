@@ -71,7 +71,7 @@ TEST(Ibstat, NamesThePortThatIsNot) {
       {card_text(7, port_text(1, "Active", "LinkUp", "200")), "slow-nic.rate",
        "mlx5_7 runs at 200 Gb/s, its siblings at up to 400"},
       {card_text(7, port_text(1) + port_text(2, "Active", "LinkUp", "100"), 2), "slow-nic.rate",
-       "mlx5_7 runs at 100 Gb/s, its siblings at up to 400"},
+       "mlx5_7 port 2 runs at 100 Gb/s, its siblings at up to 400"},
   };
   for (const Case& of : cases) {
     const auto found = troubles(well_text(7) + of.text);

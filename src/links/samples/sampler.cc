@@ -31,7 +31,7 @@ constexpr auto kEvery = seconds(1), kSlowly = seconds(10), kSlowlyLater = second
 constexpr int kShareOfTime = 20;                   // of which a reading takes one at most
 constexpr size_t kSamplerStack = size_t{2} << 20;  // NVML loads and starts on it
 constexpr uint64_t kManyBytes = uint64_t{16} << 20, kFaultsOnlyBytes = uint64_t{48} << 20,
-                   kMostWrittenBytes = uint64_t{64} << 20;
+                   kMostWrittenBytes = uint64_t{64} << 20, kMostPendingBytes = uint64_t{1} << 20;
 // For the line that says that the log is full.
 constexpr size_t kRoomForTheEnd = 16;
 
@@ -206,14 +206,17 @@ struct Sampler::State {
       if (due == Pace::kTenMinutes) rarely_at = begin + kRarely;
       const bool always = begin >= slowly_at || is_last;
       if (always) slowly_at = begin + (file.bytes() < kManyBytes ? kSlowly : kSlowlyLater);
-      pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, due, always);
+      // What did not fit on a full disk is tried again with the next sample, within a bound. Beyond it
+      // nothing is read: a line that was left out would take declarations and changes with it that do not
+      // come again.
+      if (pending.size() < kMostPendingBytes)
+        pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, due, always);
       if (is_last) pending += "end\n";
       if (!is_full && file.bytes() + pending.size() + kRoomForTheEnd > kMostWrittenBytes) {
         file.append("full\n");
         is_full = true;
       }
-      // What did not fit on a full disk is tried again with the next sample, within a bound.
-      if (is_full || file.append(pending) || pending.size() > kMostWrittenBytes / 64) pending.clear();
+      if (is_full || file.append(pending)) pending.clear();
       if (is_last || is_full) return;
       const auto end = SteadyClock::now();
       const auto next =

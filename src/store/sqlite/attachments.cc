@@ -142,14 +142,19 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
     std::error_code ignored;
     fs::create_directories(target, ignored);
     target += '/' + name;
+    const Error unwritable{ErrorCode::kIo, "cannot be written: no space? Set TMPDIR to another directory",
+                           target};
     std::ofstream out(target, std::ios::binary | std::ios::trunc);
     LOCKSTEP_TRY(for_pieces(database, path, file.id, [&](std::string_view piece) -> Result<void> {
       bytes += piece.size();
       if (bytes > most_bytes)
         return Error{ErrorCode::kInvalidInput, "the attached files are larger than such files are", path};
       if (out.write(piece.data(), static_cast<std::streamsize>(piece.size()))) return {};
-      return Error{ErrorCode::kIo, "cannot be written: no space? Set TMPDIR to another directory", target};
+      return unwritable;
     }));
+    // The end of a file, or all of a small one, is only written now.
+    out.close();
+    if (!out) return unwritable;
     paths.push_back(std::move(target));
   }
   return paths;
@@ -158,23 +163,25 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
 Result<std::vector<std::string>> whole_attachments(const Database& database,
                                                    const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const std::vector<Attached> files, attached(database));
-  const Error differs{
-      ErrorCode::kIo, "attached files did not read back completely; the inputs are untouched", {}};
-  if (files.size() != paths.size()) return differs;
+  if (files.size() != paths.size())
+    return Error{ErrorCode::kIo, "attached files did not read back completely; the inputs are untouched", {}};
   std::vector<std::string> whole;
   std::vector<std::byte> original(kPieceBytes);
   for (size_t i = 0; i < paths.size(); ++i) {
-    LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(paths[i]));
+    // A log may be rotated or removed at any time: that is no damage of the database, which zlib's sums
+    // prove.
+    const auto file = InputFile::open(paths[i]);
     uint64_t offset = 0;
+    bool is_same = file.has_value();
     LOCKSTEP_TRY(for_pieces(database, paths[i], files[i].id, [&](std::string_view piece) -> Result<void> {
-      const size_t got = file.read_at(offset, std::span(original).first(piece.size()));
+      const size_t got = is_same ? file->read_at(offset, std::span(original).first(piece.size())) : 0;
       offset += got;
-      if (std::string_view(reinterpret_cast<const char*>(original.data()), got) != piece) return differs;
+      is_same = std::string_view(reinterpret_cast<const char*>(original.data()), got) == piece;
       return {};
     }));
-    // A log that has grown since is in the database only in part: its original must stay.
-    const bool grew = file.read_at(offset, std::span(original).first(1)) != 0;
-    if (!grew) whole.push_back(paths[i]);
+    // One that has grown since, or could not be read to its end, is in the database only in part: its
+    // original must stay.
+    if (is_same && offset == file->size()) whole.push_back(paths[i]);
   }
   return whole;
 }

@@ -29,8 +29,8 @@ Result<std::vector<std::string>> write_attachments(const Database& database,
 Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& path,
                                                   const std::function<Result<std::string>()>& folder,
                                                   const AttachmentLimits& limits = {});
-// Those of `paths`, as they were written, that are in there to the last byte. An error: one that reads back
-// as something else.
+// Those of `paths`, as they were written, that are in there to the last byte. An error: one that does not
+// read back.
 Result<std::vector<std::string>> whole_attachments(const Database& database,
                                                    const std::vector<std::string>& paths);
 

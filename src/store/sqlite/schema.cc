@@ -42,7 +42,8 @@ CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT NOT NULL, value TEX
 )SQL";
 
 // Readable text. comms_id is the tuple `comm hash:coll or p2p:number of the operation`, equal on all ranks
-// for collectives; torch_comms_id is PyTorch's own number, only where its inputs are known.
+// for collectives, and absent, as op_index is, where a recording does not tell; torch_comms_id is PyTorch's
+// own number, only where its inputs are known.
 constexpr const char* kTextViews = R"SQL(
 CREATE VIEW processes AS
 SELECT p.id, p.rank, p.local_rank, p.world, h.text AS host, p.node, p.pid, p.device, p.gpu, pci.text AS pci,
@@ -63,8 +64,8 @@ FROM comm c JOIN process p ON p.id = c.process LEFT JOIN string n ON n.id = c.na
 LEFT JOIN string g ON g.id = c.group_name LEFT JOIN string d ON d.id = c.group_description;
 
 CREATE VIEW ops AS
-SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS comm_hash, c.run_comm, c.rank AS comm_rank,
-       c.ranks, o."index" AS op_index, k.name AS kind, f.text AS func, d.text AS datatype, al.text AS algo,
+SELECT o.id, o.process, p.rank, n.text AS comm, CASE WHEN c.id IS NOT NULL THEN printf('%016x', c.comm_id) END AS comm_hash,
+       c.run_comm, c.rank AS comm_rank, c.ranks, CASE WHEN o.peer >= 0 OR c.same_index IS NOT 0 THEN o."index" END AS op_index, k.name AS kind, f.text AS func, d.text AS datatype, al.text AS algo,
        pr.text AS proto, s.root, CASE WHEN o.peer >= 0 THEN o.peer END AS peer, o.seq, o.count, o.bytes, o.channels,
        o.gpu, CASE WHEN o.stream != 0 THEN printf('0x%x', o.stream) END AS stream, t.tid,
        nullif(o.called_ns, 0) AS called_ns, nullif(o.enqueued_ns, 0) AS enqueued_ns,
@@ -74,7 +75,8 @@ SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS co
        CASE o.gpu_source WHEN 0 THEN 'none' WHEN 1 THEN 'KernelCh' WHEN 2 THEN 'Api' WHEN 3 THEN 'Cupti'
                          WHEN 4 THEN 'Hsa' WHEN 5 THEN 'Watchdog' WHEN 6 THEN 'Inspector' WHEN 7 THEN 'Network' END AS gpu_source,
        CASE WHEN o.gpu_error_ns >= 0 THEN o.gpu_error_ns END AS gpu_error_ns,
-       printf('%016x:%s:%s', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, coalesce(o."index", 'replay')) AS comms_id,
+       CASE WHEN c.same_index OR (o.peer >= 0 AND c.id IS NOT NULL) THEN
+         printf('%016x:%s:%s', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, coalesce(o."index", 'replay')) END AS comms_id,
        CASE WHEN o.torch_comms_id != 0 THEN printf('%u', o.torch_comms_id) END AS torch_comms_id,
        CASE WHEN o.torch_comms_id != 0 OR o.torch_seq > 0 THEN o.torch_seq END AS torch_seq, o.in_count, o.out_count,
        nullif(pl.text, '') AS place

@@ -79,7 +79,9 @@ std::vector<TableLayout> make_layouts() {
       derived_number("run_comm", "number of the communicator in the run: equal on all its members",
                      ColumnType::kU32),
       derived_number("collectives", "collective operations of this member", ColumnType::kU64),
-      derived_number("p2ps", "point-to-point operations of this member", ColumnType::kU64)};
+      derived_number("p2ps", "point-to-point operations of this member", ColumnType::kU64),
+      derived_number("same_index", "1: `index` of its collectives is equal on all members; 0: not known",
+                     ColumnType::kI32)};
   at(TableId::kShape).derived = {
       derived_string("kernel_name", "string: name of its GPU work in rocpd_op"),
       derived_string("api_name", "string: name of its host call in rocpd_api and rocpd_op"),

@@ -22,8 +22,8 @@
 namespace lockstep::store::sqlite {
 namespace {
 
-// Texts and shapes that a file may have, as ids index vectors: no row takes fewer bytes.
-constexpr uint64_t kMaxNumbers = 100'000'000, kLeastRowBytes = 6;
+// Ids index vectors: no text or shape takes fewer bytes than a row, and a process has several rows.
+constexpr uint64_t kMaxNumbers = 100'000'000, kLeastRowBytes = 6, kRowsOfAProcess = 20;
 
 // None for a table of a newer version.
 std::optional<TableId> table_of(std::string_view sql_name) {
@@ -285,6 +285,8 @@ Result<void> TraceDbSource::check_tables() const {
 Result<void> TraceDbSource::read_parts() {
   LOCKSTEP_ASSIGN(int64_t count,
                   database_->integer("SELECT count(DISTINCT trace) FROM part WHERE name = 'process'"));
+  if (static_cast<uint64_t>(count) > static_cast<uint64_t>(most_numbers_) / kRowsOfAProcess)
+    return Error{ErrorCode::kInvalidInput, "is damaged: it names more processes than it can hold", path_};
   // Numbers of processes count from 0 without gaps, so this many are all of them.
   parts_.resize(static_cast<size_t>(count));
   bad_parts_.resize(parts_.size());
@@ -308,8 +310,7 @@ Result<void> TraceDbSource::read_parts() {
     ++seen;
     take_part(row, is_proven, count);
   }
-  const bool is_whole = proof.rows == seen && proof.digest == digest.value();
-  unproven_ += is_proven && !is_whole;
+  unproven_ += is_proven && (proof.rows != seen || proof.digest != digest.value());
   drop_shared_parts();
   return {};
 }

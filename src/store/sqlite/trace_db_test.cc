@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "model/event_kind.h"
 #include "model/record_gaps.h"
 #include "model/testing/synthetic_run.h"
 #include "model/torch/comms_id.h"
@@ -358,6 +359,29 @@ TEST_F(TraceDbTest, ViewsHaveReadableText) {
             std::string::npos);
 }
 
+// What a ring has forgotten differs between ranks.
+TEST_F(TraceDbTest, NumbersThatRanksDoNotShareAreNotShown) {
+  struct Rings : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      trace.comms.numbered[0] = 0;
+      if (i == 1) trace.lose(0, "capture", "overwritten", 5, "older events");
+      trace.ops.comm[2] = model::kNoRow;
+      return {};
+    }
+  } run({.ranks = 2});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(
+      query("SELECT rank, op_index, comms_id FROM ops WHERE peer IS NULL GROUP BY rank HAVING id = min(id)"),
+      "0|0|8000000000000abc:coll:0\n1||");
+  EXPECT_EQ(query("SELECT count(*) FROM ops WHERE rank = 1 AND peer IS NULL AND comm IS NOT NULL AND "
+                  "(op_index IS NOT NULL OR comms_id IS NOT NULL)"),
+            "0");
+  EXPECT_NE(query("SELECT count(comms_id) FROM ops WHERE rank = 1 AND peer IS NOT NULL"), "0");
+  EXPECT_EQ(query("SELECT count(*), count(comm_hash), count(comms_id) FROM ops WHERE comm IS NULL"), "2|0|0");
+}
+
 // Rank 1 drives the network of rank 0, whose process comes before or after it.
 TEST_F(TraceDbTest, NetworkOperationsForAnotherProcessAreJoinedToItsOwn) {
   struct Pxn : SyntheticRun {
@@ -538,6 +562,25 @@ TEST_F(TraceDbTest, DanglingReferencesBecomeNullAndAreCounted) {
   ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(query("SELECT sum(count) FROM losses WHERE kind = 'dangling_reference'"), "8");
   EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "4");
+}
+
+// The parent of a CeSync is a task.
+TEST_F(TraceDbTest, ParentsAreCountedAgainstTheTableThatTheyAreOf) {
+  struct Parents : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      const auto calls = static_cast<uint32_t>(trace.calls.size()),
+                 tasks = static_cast<uint32_t>(trace.tasks.size());
+      if (tasks >= calls) return Error{ErrorCode::kInvalidInput, "has no such rows", {}};
+      trace.calls.kind[0] = model::number(model::EventKind::kCeSync);
+      trace.calls.parent[0] = tasks;  // a row of calls, and none of tasks
+      return {};
+    }
+  } run({.ranks = 2});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(query("SELECT detail, count FROM losses WHERE kind = 'dangling_reference'"),
+            "call.parent named a row that does not exist|2");
 }
 
 // One past the last row would be the first of the next process.
@@ -753,6 +796,16 @@ TEST_F(TraceDbTest, TablesThatAreNoneAreRefusedOrCounted) {
   }
 }
 
+TEST_F(TraceDbTest, MoreProcessesThanFitAreRefused) {
+  merge({.ranks = 1});
+  query(
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+      "INSERT INTO part SELECT i, 'process', i, 1, 0 FROM n");
+  const auto source = open_trace_db(path);
+  ASSERT_FALSE(source);
+  EXPECT_NE(source.error().message().find("more processes"), std::string::npos) << source.error().message();
+}
+
 TEST_F(TraceDbTest, NoRowIsReadForTwoProcesses) {
   merge({.ranks = 3});
   {
@@ -934,6 +987,23 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
   EXPECT_NE(damaged.error().message().find("damaged"), std::string::npos);
 }
 
+TEST_F(TraceDbTest, AFullFolderIsAnErrorWhereAttachmentsAreExtracted) {
+  const std::string log = folder + "/a.log";
+  std::ofstream(log) << std::string(500, 'x');
+  SyntheticRun run({.ranks = 1});
+  ASSERT_TRUE(write_trace_db(run, path, {log}, nullptr));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{100, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto extracted = extract_attachments(path, [&]() -> Result<std::string> { return folder + "/out"; });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(extracted);
+  EXPECT_NE(extracted.error().message().find("TMPDIR"), std::string::npos) << extracted.error().message();
+}
+
 TEST_F(TraceDbTest, AFileThatGrewSinceIsNotWhole) {
   const std::vector<std::string> paths = {folder + "/a.log", folder + "/b.log"};
   for (const std::string& file : paths) std::ofstream(file) << "a line\n";
@@ -946,7 +1016,9 @@ TEST_F(TraceDbTest, AFileThatGrewSinceIsNotWhole) {
   std::ofstream(paths[0], std::ios::app) << "x";
   EXPECT_EQ(whole().value(), std::vector<std::string>{paths[1]}) << "it stays, for it is the only whole one";
   std::ofstream(paths[1]) << "A line\n";
-  EXPECT_FALSE(whole()) << "what reads back is something else";
+  EXPECT_EQ(whole().value(), std::vector<std::string>()) << "written anew";
+  std::filesystem::remove(paths[0]);
+  EXPECT_EQ(whole().value(), std::vector<std::string>()) << "rotated away: the merge is none the worse";
   EXPECT_FALSE(sqlite::whole_attachments(**database, {paths[0]})) << "one is missing";
 }
 

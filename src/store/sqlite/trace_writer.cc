@@ -22,6 +22,8 @@ PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA 
 PRAGMA cache_size=-8192; PRAGMA temp_store=MEMORY;
 )SQL";
 
+constexpr std::string_view kParent = "parent";
+
 template <class T>
 BoundColumn derived(const T* values) {
   using How = BoundColumn::How;
@@ -126,27 +128,35 @@ void TraceWriter::bind(TableId id, const Table& table) {
         // Local rows from here on would be rows of the next process.
         source.limit = static_cast<uint32_t>(target.rows);
         source.base = target.first_id;
-        losses_.lose(
-            model::kNoRow, "merge", "dangling_reference",
-            dangling({values.data(), table.size()}, target.rows),
-            std::string(layout.name) + "." + std::string(column.name) + " named a row that does not exist");
+        // Those of call.parent go to two tables: bind_call_parents() counts them.
+        if (id != TableId::kCall || column.name != kParent)
+          lose_dangling(id, column.name, dangling({values.data(), table.size()}, target.rows));
       }
     }
     bound.columns.push_back(source);
   });
 }
 
+void TraceWriter::lose_dangling(TableId id, std::string_view column, uint64_t count) {
+  losses_.lose(model::kNoRow, "merge", "dangling_reference", count,
+               std::string(table_layouts()[number(id)].name) + "." + std::string(column) +
+                   " named a row that does not exist");
+}
+
 // The parent of a CeSync or CeBatch is a task, that of other calls a call.
 void TraceWriter::bind_call_parents(const model::Trace& trace) {
   call_parents_.resize(trace.calls.size());
+  uint64_t dangling = 0;
   for (uint32_t i = 0; i < call_parents_.size(); ++i) {
     const BoundTable& target = bound_[number(call_parent_table(trace.calls.kind[i]))];
     uint32_t parent = trace.calls.parent[i];
     call_parents_[i] = parent < target.rows ? static_cast<uint64_t>(target.first_id) + parent : model::kNoSeq;
+    dangling += parent >= target.rows && parent != model::kNoRow;
   }
+  lose_dangling(TableId::kCall, kParent, dangling);
   const TableLayout& layout = table_layouts()[number(TableId::kCall)];
   for (size_t i = 0; i < layout.columns.size(); ++i) {
-    if (layout.columns[i].name == "parent")
+    if (layout.columns[i].name == kParent)
       bound_[number(TableId::kCall)].columns[i] = derived(call_parents_.data());
   }
 }
@@ -157,7 +167,8 @@ void TraceWriter::bind_derived() {
     LOCKSTEP_CHECK(table_layouts()[number(id)].derived.size() == sizeof...(values));
   };
   add(TableId::kProcess, derived_.run.process_node);
-  add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps);
+  add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps,
+      derived_.run.comm_same_index);
   add(TableId::kCall, derived_.call_name);
   add(TableId::kMark, derived_.mark_label);
   add(TableId::kOp, derived_.run.op_gpu, derived_.op_name, derived_.op_host_end);

@@ -47,6 +47,7 @@ class TraceWriter {
   void assign_ids(const model::Trace& trace);
   template <class Row, class Table>
   void bind(TableId id, const Table& table);
+  void lose_dangling(TableId id, std::string_view column, uint64_t count);
   void bind_call_parents(const model::Trace& trace);
   void bind_derived();
   Result<void> write_strings();

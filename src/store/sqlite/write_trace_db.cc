@@ -3,11 +3,13 @@
 // written beside the target, opened again, its rows counted, synced, and only then renamed. At each step it
 // is checked that the name still leads to the file that was made, as others may be able to write to the
 // folder.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -69,10 +71,23 @@ class PartialFile {
     for (const char* suffix : {"-journal", "-wal", "-shm"}) ::unlink((target_ + suffix).c_str());
     if (::rename(path_.c_str(), target_.c_str()) != 0) return system_error("cannot rename into place");
     kept_ = true;
-    return {};
+    return sync_folder();
   }
 
  private:
+  // Until the name is on the disk as well, the inputs must stay.
+  Result<void> sync_folder() const {
+    const std::string folder = std::filesystem::path(target_).parent_path();
+    const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return system_error("cannot open its folder");
+    // EINVAL: the file system has nothing to be synced there.
+    const bool is_synced = ::fsync(opened) == 0 || errno == EINVAL;
+    const Error error = system_error("cannot write to disk");
+    ::close(opened);
+    if (!is_synced) return error;
+    return {};
+  }
+
   Error system_error(const std::string& doing) const {
     return {ErrorCode::kIo, doing + ": " + std::strerror(errno), target_};
   }
@@ -85,32 +100,6 @@ Result<void> check_target(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || is_trace_db(path)) return {};
   return usage_error("exists and is not a Lockstep trace.db; it was left alone: name another output", path);
-}
-
-// Appends all processes, loading the next one while one is inserted: two in memory at most. A process that
-// cannot be read is a loss, unless all are.
-Result<uint64_t> append_all(model::TraceSource& source, TraceWriter& writer, model::Trace& run,
-                            const std::function<void(double)>& progress) {
-  const size_t count = source.processes();
-  if (count == 0) return Error{ErrorCode::kNotFound, "holds no process to merge", source.name()};
-  uint64_t appended = 0, seen = 0;
-  Result<void> first_failure;
-  model::LoadAhead processes(source);
-  while (auto current = processes.next()) {
-    if (current->result && current->trace->processes.size() > 0) {
-      LOCKSTEP_TRY(writer.append(*current->trace));
-      ++appended;
-    } else {
-      Result<void> failure = current->result;
-      if (failure) failure = Error{ErrorCode::kInvalidInput, "no process in it", source.name()};
-      if (first_failure) first_failure = failure;
-      run.lose(model::kNoRow, "merge", "unreadable_process", 1, failure.error().message());
-    }
-    // The rest is for the views, reading back and syncing.
-    if (progress) progress(0.9 * static_cast<double>(++seen) / static_cast<double>(count));
-  }
-  if (appended == 0) return first_failure.error();
-  return appended;
 }
 
 // Opens the finished file again and counts what it holds. Returns the attachments that are in it whole.
@@ -140,8 +129,16 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   LOCKSTEP_ASSIGN(auto writer, TraceWriter::create(file.path()));
   LOCKSTEP_TRY(file.check());
   model::Trace run;
-  LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));
-  source.run_losses(run);
+  // The rest of the time is for the views, reading back and syncing.
+  const auto most = [&](double fraction) {
+    if (progress) progress(0.9 * fraction);
+  };
+  LOCKSTEP_ASSIGN(
+      const uint64_t processes,
+      model::walk_processes(source, "merge", most, run, [&](const model::Trace& trace) -> Result<bool> {
+        LOCKSTEP_TRY(writer->append(trace));
+        return true;
+      }));
   LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
   LOCKSTEP_TRY(file.check());
