@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks are aligned by matched operations, so matching comes first. Analyses do not see each other's
-// findings: each can be tested, and be wrong, by itself. The verdict is the most severe finding, of those the
-// costliest; a note never is, as a healthy run has notes, too.
+// findings: each can be tested, and be wrong, by itself. Only completeness, the last, looks at all of them.
+// The verdict is the most severe finding, of those the costliest; a note never is, as a healthy run has
+// notes, too.
 #include <algorithm>
 
 #include "analysis/analysis.h"
@@ -43,6 +44,7 @@ Diagnosis diagnose(model::Job& job, bool of_now) {
 
 Diagnosis in_order(std::vector<Finding> findings) {
   Diagnosis diagnosis{std::move(findings), std::nullopt};
+  // Of findings that are equally important the order of analyses.def decides.
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(), more_important);
   if (!diagnosis.findings.empty() && diagnosis.findings.front().severity > Severity::kNote)
     diagnosis.verdict = 0;

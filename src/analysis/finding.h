@@ -20,6 +20,7 @@ struct Effect {
   double low = 0, high = 0;
 };
 
+// Made by one analysis, or by a rule; verdict/join merges those of several kinds of evidence.
 struct Finding {
   // As bad as findings.def has it.
   explicit Finding(FindingId of) : id(of), severity(facts(of).severity) {}

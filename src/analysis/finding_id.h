@@ -28,9 +28,13 @@ enum class Severity : uint8_t {
   kCritical,  // the job stands still or has lost a part
 };
 
+// What kind of answer a class is: nothing moves, it is slow, it cannot be told, or it is set up badly. The
+// verdict joins findings of each family by a rule of its own.
 enum class Family : uint8_t { kStall, kSlow, kDoubt, kSetup };
 
 // Who called the operation in question.
+// Findings of one wait contradict each other if one says that all have called it and another that some have
+// not.
 enum class Callers : uint8_t { kOpen, kSomeAbsent, kAll };
 
 struct FindingFacts {
@@ -40,6 +44,7 @@ struct FindingFacts {
   std::string_view meaning;  // "a rank has not called an operation that the others are in"
 };
 
+// Of a class as a whole, whatever job it is found in.
 struct ClassFacts {
   std::string_view text;  // "never-joined"
   Family family;

@@ -48,6 +48,7 @@ std::optional<uint64_t> number_of_func(const Job& job, const model::Member& memb
 // Whether it spans all ranks that the job has, as far as anything tells.
 bool is_world(const Job& job, uint32_t comm) {
   const int32_t ranks = job.comms[comm].ranks;
+  // A launcher's count, a larger communicator or more processes each show a rank outside it.
   const auto is_larger = [ranks](const model::JobComm& other) { return other.ranks > ranks; };
   if (ranks < 1 || ranks < job.expected_ranks || std::any_of(job.comms.begin(), job.comms.end(), is_larger))
     return false;
@@ -95,6 +96,7 @@ OperationName operation_name(const Job& job, uint32_t process, uint32_t op) {
     name.of_func = number_of_func(job, *place.member, op);
     return name;
   }
+  // Both ends are named from this process's record, so one of them need not be in the run.
   name.source = job.process_name(process);
   name.target = rank_name(job, place.member->comm, place.lane->peer);
   if (!place.lane->is_send) std::swap(name.source, name.target);

@@ -13,6 +13,7 @@ uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std:
                               bool ended) {
   auto boot = boots_.find(boot_id);
   if (boot == boots_.end()) {
+    // What is on clocks beyond the limit is not compared.
     if (boots_.size() >= kMostBoots) return kMostBoots;
     boot = boots_.emplace(boot_id, static_cast<uint32_t>(boots_.size())).first;
     clock_of_.push_back(clock_of(boot_id));
@@ -24,6 +25,7 @@ uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std:
     known =
         comms_.try_emplace(comm, Comm{.ranks = ranks, .named = look_, .boots = {}, .functions = {}}).first;
   }
+  // A member that has left does not keep a communicator that nobody else is in.
   if (!ended) known->second.named = look_;
   if (known->second.boots.insert(boot->second).second) known->second.aligned = is_aligned(known->second);
   return boot->second;
@@ -32,6 +34,7 @@ uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std:
 // Of those that members still have none goes: it would be added again at the next look, at the cost of
 // another.
 bool Lateness::make_room() {
+  // All communicators were looked through in this look already, in vain.
   if (full_look_ == look_) return false;
   for (auto at = comms_.begin(); at != comms_.end();) {
     Comm& comm = at->second;
@@ -76,6 +79,7 @@ bool Lateness::compare(const Comm& comm, const std::vector<Beginning>& all, cons
   int64_t last = INT64_MIN;
   for (const Beginning& one : all) {
     model::HostClock::Offset offset{};
+    // On one clock no offset is needed, known or not.
     if (comm.boots.size() > 1) {
       if (one.boot >= clock_of_.size() || clock_of_[one.boot] == nullptr) return false;
       offset = *clock_of_[one.boot]->offset(one.at_ns);
@@ -85,6 +89,7 @@ bool Lateness::compare(const Comm& comm, const std::vector<Beginning>& all, cons
     ends.push_back(when.back().to);
     last = std::max(last, when.back().from);
   }
+  // Of an even number the earlier of the two middle ones: with two members the first is the measure.
   auto median = ends.begin() + static_cast<std::ptrdiff_t>((ends.size() - 1) / 2);
   std::nth_element(ends.begin(), median, ends.end());
   for (size_t i = 0; i < all.size(); ++i)
@@ -107,9 +112,11 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
       beginning.at_ns > kMostNs)
     return false;
   auto& functions = known->second.functions;
+  // Names come from files: a damaged one may have any number of them.
   if (functions.size() >= kMostFunctions && !functions.contains(func)) return false;
   Function& function = functions[func];
   if (number < function.done) {
+    // A smaller number that began later is of a process that counts anew.
     if (beginning.at_ns <= function.done_ns) return false;
     function.done = 0;  // the job began again
   }
@@ -127,6 +134,7 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
     // Members number alike and in order: what is older and not whole will not be.
     while (!function.open.empty() && function.open.begin()->first <= number) drop_oldest(function);
   }
+  // An operation of which one member never tells stays open, so the number of open ones is bounded.
   while (function.open.size() > kWindow || (held_ > kMostHeld && !function.open.empty()))
     drop_oldest(function);
   return compared;

@@ -17,6 +17,7 @@
 
 namespace lockstep::live {
 
+// One member's begin of one operation.
 struct Beginning {
   int32_t member = -1;  // rank in the communicator
   uint16_t label = 0;   // of the rank
@@ -49,9 +50,11 @@ class Lateness {
   // True if it completes an operation, whose members `matched` then has been called with.
   bool add(const std::string& comm, const std::string& func, uint64_t number, const Beginning& beginning,
            const Matched& matched);
+  // Communicators over several clocks of which one is unknown: nothing is said of these.
   size_t unaligned_comms() const;
 
  private:
+  // Operations of one function of a communicator, which NCCL numbers one after the other.
   struct Function {
     std::map<uint64_t, std::vector<Beginning>> open;  // by number
     uint64_t done = 0;                                // numbers below it are over

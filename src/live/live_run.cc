@@ -37,6 +37,7 @@ SeenOp seen_op(const LiveProcess& process, const LiveOp& op, int64_t now_ns) {
   return seen;
 }
 
+// The id is the key, as it is equal on all members and names are not unique.
 void add_comms(const LiveProcess& process, SeenProcess& seen) {
   for (const auto& comm : process.comms) {
     if (comm.comm_id == 0) continue;  // nothing says who else is in it
@@ -62,6 +63,7 @@ void merge(SeenProcess& kept, SeenProcess&& other) {
   if (kept.device < 0) kept.device = other.device;
   if (kept.pci.empty()) kept.pci = other.pci;
   if (kept.job_id.empty()) kept.job_id = other.job_id;
+  // The process has ended only when each of its libraries has closed its file.
   kept.closed = kept.closed && other.closed;
   if (kept.heartbeat_age_ns < 0 ||
       (other.heartbeat_age_ns >= 0 && other.heartbeat_age_ns < kept.heartbeat_age_ns))
@@ -111,6 +113,7 @@ Result<void> LiveRun::refresh() {
   refresh_those(false);
   refresh_those(true);
   std::erase_if(files_, [&](const auto& file) { return !file.second.tail || !named.contains(file.first); });
+  // The tails of a process own what they share; the map only finds it for the next file.
   std::erase_if(joins_, [](const auto& join) { return join.second.expired(); });
   if (files_.empty()) return *first_error;
   return {};
@@ -130,6 +133,7 @@ Result<void> LiveRun::refresh(const std::string& path) {
     LOCKSTEP_ASSIGN(file.tail, LiveTail::open(path, depth_, std::move(join)));
     return {};
   }
+  // Kept before the tail goes on: rates are differences of two looks.
   file.ops = file.tail->process().ops;
   file.bytes = file.tail->process().bytes;
   return file.tail->refresh();
@@ -176,6 +180,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     }
     file.looked_ns = monotonic;
     auto [at, is_new] = by_identity.try_emplace(identity(header.process), std::move(seen));
+    // try_emplace() leaves `seen` as it is where the process is known already.
     if (!is_new) merge(at->second, std::move(seen));
   }
   std::vector<SeenProcess> processes;

@@ -28,6 +28,7 @@ struct SeenFile {
   std::string path;
   const readers::native::LiveTail* tail = nullptr;
 };
+// An operation as one process sees it.
 struct SeenOp {
   std::string func, comm;          // comm: its name; empty unknown
   std::optional<uint64_t> number;  // NCCL's, per communicator and function
@@ -62,11 +63,13 @@ class LiveRun {
       : paths_(std::move(paths)), depth_(depth) {}
   // By rank, host and pid. An error if no file can be read.
   Result<std::vector<SeenProcess>> look();
+  // In the last look; files that could be read before keep what they said.
   size_t unreadable_files() const { return unreadable_; }
   // Depth::kAll: files hold more than one look reads.
   bool behind() const;
 
  private:
+  // A file between two looks, with what rates are taken from.
   struct File {
     std::unique_ptr<readers::native::LiveTail> tail;
     run::ProcessFile file;      // who writes it

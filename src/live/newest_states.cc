@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps a part of each process in memory and reads it again when its tail says that something has happened. A
+// tail is cheap and sees counts; reading is dear and sees everything. So a reading is followed by a rest of a
+// hundred times what it cost, and a process that stands still is read at growing intervals. What was read
+// stays true as long as the tail shows no progress: only heartbeat and liveness are taken anew.
 #include "live/newest_states.h"
 
 #include <time.h>
@@ -42,12 +46,14 @@ Result<void> NewestStates::find_files() {
     if (it->path().extension() != ".lks") continue;
     const std::string path = it->path().string();
     const auto known = known_.find(path);
+    // Who writes a file never changes: its header is read again only while it is not complete.
     if (known != known_.end() && known->second.valid && !known->second.is_building) continue;
     known_.insert_or_assign(path, run::process_file(path));
   }
   if (error) return Error{ErrorCode::kNotFound, "cannot be listed: " + error.message(), run_};
   static const std::string own_boot = run::own_identity().boot_id;
   const auto is_own = [](const auto& file) { return file.second.process.boot_id == own_boot; };
+  // On a shared file system each host looks at its own processes, whose liveness only it can see.
   const bool any_own = std::any_of(known_.begin(), known_.end(), is_own);
   for (const auto& file : known_) {
     if (file.second.valid && !file.second.is_building && (is_own(file) || !any_own)) add(file.second);
@@ -71,6 +77,7 @@ bool NewestStates::refresh(Process& process) {
   for (File& file : process.files) {
     Progress& now = progress.emplace_back();
     if (file.tail) {
+      // A file that cannot be read any more shows up as a change.
       if (!file.tail->refresh()) continue;
     } else if (auto tail = LiveTail::open(file.file.path)) {
       file.tail = *std::move(tail);
@@ -112,11 +119,13 @@ Result<void> NewestStates::read_due(const std::vector<Process*>& due) {
     if (!source->load(place->second, trace)) continue;
     auto part = std::make_shared<model::ProcessPart>(job::gather::make_part(std::move(trace)));
     const int64_t heartbeat_ns = heartbeat_of(*process);
+    // A process that stands still may be stuck, and its older operations show whom it waits for.
     const bool is_moving = process->still == 0 && lives(*process, heartbeat_ns);
     job::gather::keep_newest(*part, is_moving ? kMoving : kStanding);
     process->state.part = std::move(part);
     process->heartbeat_ns = heartbeat_ns;
     process->is_read = true;
+    // CPU time and not time by the clock: waiting for storage costs no core.
     const int64_t cost_ns = time_of(CLOCK_PROCESS_CPUTIME_ID) - began_ns;
     const int64_t still_ns = std::min(kFirstStillNs << std::min(process->still, 4U), kLastStillNs);
     process->next_read_ns = time_of(CLOCK_MONOTONIC) + std::max(kRest * cost_ns, is_moving ? 0 : still_ns);
@@ -153,6 +162,7 @@ void NewestStates::complete(Process& process) {
       state.liveness == model::Liveness::kUnknown && !state.closed && run::beats(heartbeat_ns, state.seen_ns);
   const bool is_silent =
       state.liveness == model::Liveness::kUnknown && std::abs(state.seen_ns - heartbeat_ns) > kDeadNs;
+  // A process has ended for the caller only once its last state was read.
   all_ended_ = all_ended_ && (state.closed || is_silent || state.liveness == model::Liveness::kGone) &&
                process.is_read;
 }
@@ -172,6 +182,7 @@ Result<std::vector<model::FollowedProcess>> NewestStates::look() {
   all_ended_ = true;
   std::vector<model::FollowedProcess> states;
   for (auto& [key, process] : processes_) {
+    // A process whose file could not be read yet may still be alive.
     if (process.state.part == nullptr) {
       all_ended_ = false;
       continue;

@@ -38,10 +38,12 @@ class NewestStates {
     bool closed = false;
     bool operator==(const Progress&) const = default;
   };
+  // A file of a process; `tail` is null until it could be opened.
   struct File {
     run::ProcessFile file;
     std::unique_ptr<readers::native::LiveTail> tail;
   };
+  // A process with all of its capture libraries' files.
   struct Process {
     std::vector<File> files;
     std::vector<Progress> progress;  // of each file, at the last look
@@ -59,8 +61,11 @@ class NewestStates {
   // Whether it has done something since the last look; its files are read as far as that takes.
   bool refresh(Process& process);
   Result<void> read_due(const std::vector<Process*>& due);
+  // The newest of its files; 0: none has one. ns since the Unix epoch.
   static int64_t heartbeat_of(const Process& process);
+  // It runs, or cannot be looked at and its heartbeat is of now.
   static bool lives(const Process& process, int64_t heartbeat_ns);
+  // Sets what is true of now, whatever was read when: heartbeat, liveness, and whether it has ended.
   void complete(Process& process);
 
   std::string run_;

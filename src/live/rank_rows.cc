@@ -41,6 +41,7 @@ std::map<std::string, Front> fronts_of(const std::vector<SeenProcess>& processes
       for (const auto& [func, own] : comm.functions) {
         Newest mine{own.newest, process.now_ns - own.started_ns};
         Newest& newest = front.try_emplace(func, mine).first->second;
+        // Of equal numbers the longest ago: the front is there since its first member began.
         if (std::pair(mine.number, mine.age_ns) > std::pair(newest.number, newest.age_ns)) newest = mine;
       }
     }
@@ -61,6 +62,7 @@ void measure(const SeenProcess& process, const SeenComm& comm, const Front& fron
     if (newest.age_ns > late_ns || waiting.empty()) waiting = func;
     late_ns = std::max({late_ns, newest.age_ns, int64_t{1}});
   }
+  // A row tells of one communicator, the one whose front waits longest.
   if (behind == 0 || late_ns < row.late_ns) return;
   row.behind = behind;
   row.late_ns = late_ns;
@@ -96,6 +98,7 @@ std::vector<bool> replaced_of(const std::vector<SeenProcess>& processes) {
 Health health_of(const SeenProcess& process, const RankRow& row, bool helper, bool replaced) {
   if (helper) return Health::kHelper;
   if (process.closed) return Health::kEnded;
+  // A process that runs or is stopped still holds its rank, whatever was started since.
   if (replaced && (process.liveness == Liveness::kGone || process.liveness == Liveness::kUnknown))
     return Health::kReplaced;
   if (process.liveness == Liveness::kGone) return Health::kGone;
@@ -109,6 +112,7 @@ std::string names(const std::vector<const RankRow*>& rows) {
   for (const RankRow* row : rows) {
     if (row->rank >= 0) numbers.push_back(row->rank);
   }
+  // Ranks alone would leave out the processes that have none.
   if (numbers.size() != rows.size()) return plural(rows.size(), "process");
   std::string text = ranks(numbers);
   text[0] = 'R';
@@ -162,6 +166,7 @@ void find_waiting(const std::vector<SeenProcess>& processes, RankRows& seen) {
   }
   for (size_t i = 0; i < seen.rows.size(); ++i) {
     RankRow& row = seen.rows[i];
+    // Whoever began something a moment ago does not wait.
     if (row.health != Health::kGood || row.behind > 0 || !row.last || row.last->age_ns < kLateNs) continue;
     std::set<int32_t> waits_for;
     for (const SeenComm& comm : processes[i].comms) {
@@ -185,6 +190,7 @@ void judge(RankRows& seen) {
       if (row.health == health) rows.push_back(&row);
     }
     if (rows.empty()) continue;
+    // Where all have fallen silent, no rank alone is to blame.
     bool nobody_lives = health == Health::kSilent && rows.size() > 1 &&
                         rows.size() + count(Health::kReplaced) + count(Health::kHelper) == seen.rows.size();
     seen.verdict = nobody_lives ? end_sentence(rows) : sentence(rows, health);
@@ -251,6 +257,7 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
       // first seen so.
       auto before = standing_.find({process.host, process.pid});
       bool stands = before != standing_.end() && before->second.progress == progress;
+      // Only processes that are behind are remembered, so the map is no larger than the run.
       Standing& now = standing[{process.host, process.pid}];
       now = {progress, stands ? before->second.since_ns : process.now_ns};
       row.late_ns = std::max(row.late_ns, process.now_ns - now.since_ns);

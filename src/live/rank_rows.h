@@ -46,9 +46,11 @@ struct RankRow {
   int64_t heartbeat_age_ns = -1;
 };
 
+// As sentences name it.
 model::Who who_is(const RankRow& row);
 
 // The verdict speaks of the worst state that a rank is in, and of no other.
+// All processes of a run at one look.
 struct RankRows {
   std::vector<RankRow> rows;  // by rank
   std::string verdict;        // one sentence
@@ -62,6 +64,7 @@ class RankWatch {
   RankRows look(const std::vector<SeenProcess>& processes);
 
  private:
+  // A process that was behind in the last look.
   struct Standing {
     uint64_t progress = 0;  // sum over its communicators
     int64_t since_ns = 0;   // when it was first seen behind at this place

@@ -19,6 +19,7 @@ using model::Liveness;
 void cover_ranks(const model::Job& job, Coverage& coverage) {
   std::set<int32_t> ranks;
   for (const model::JobProcess& process : job.processes) {
+    // A restarted rank has several processes and counts once.
     if (process.row.rank >= 0) ranks.insert(process.row.rank);
   }
   coverage.ranks.assign(ranks.begin(), ranks.end());
@@ -33,6 +34,7 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
   for (size_t i = 0; i < process.ops.size(); ++i)
     coverage.gpu_timed += process.ops.gpu_start_ns[i] != 0 && process.ops.gpu_end_ns[i] != 0;
   coverage.network_seen = coverage.network_seen || !process.net_pairs.empty() || !process.open_steps.empty();
+  // A process that is stuck records nothing more, but its heartbeat goes on.
   coverage.newest_ns = std::max({coverage.newest_ns, process.row.last_ns, process.row.heartbeat_ns});
   // A process that closed its file is accounted for; a file that names no host cannot be asked for on one.
   if (process.row.closed != 0 || process.row.host == 0) return;
@@ -47,6 +49,7 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
   ++coverage.alive[static_cast<size_t>(process.liveness)];
   std::string host(job.text(process.row.host));
   auto& unseen = coverage.unseen_hosts;
+  // Only who looks from a process's own host can see whether it lives.
   if (process.liveness == Liveness::kUnknown && std::find(unseen.begin(), unseen.end(), host) == unseen.end())
     unseen.push_back(host);
 }
@@ -57,6 +60,8 @@ void cover_clocks(const model::Job& job, Coverage& coverage) {
   for (const model::JobHost& host : job.hosts) {
     boots.insert(host.boot_id);
     coverage.clock_contradictions += host.contradictions;
+    // An offset widens with the distance from its proofs; at the newest record it says what a verdict of now
+    // rests on.
     auto offset = host.clock.offset(coverage.newest_ns);
     if (offset)
       coverage.clock_half_width_ns = std::max(coverage.clock_half_width_ns, offset->half_width_ns);
@@ -122,6 +127,7 @@ std::string seen_sentence(const Coverage& coverage) {
       coverage.ranks.empty() ? plural(coverage.processes, "process") : plural(coverage.ranks.size(), "rank");
   std::string text = who + (coverage.hosts == 0 ? "" : " on " + plural(coverage.hosts, "host")) + ", " +
                      plural(coverage.matched, "operation") + " matched across ranks";
+  // Processes of one boot compare exactly.
   if (coverage.clocks < 2) return text + ", one clock";
   if (coverage.unaligned_clocks > 0) return text + ", clocks not aligned";
   return text + ", clocks within +-" + format_duration(static_cast<double>(coverage.clock_half_width_ns));
@@ -154,6 +160,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
     lines.push_back("No GPU times: lateness that begins on a GPU was not checked. To get them: " +
                     std::string(wording::kGpuTimesSetting) + ".");
   }
+  // Within one node there are no steps of the network to be missed.
   if (coverage.network_expected && !coverage.network_seen) {
     lines.push_back(
         "No network steps: links and network devices were not checked (`lockstep trace -m deep` records "
@@ -190,6 +197,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
     for (const int32_t rank : all) {
       if (!evidence.hosts.contains(rank)) absent.push_back(rank);
     }
+    // Evidence that tells of no rank at all is not about ranks.
     if (absent.empty() || evidence.hosts.empty()) continue;
     std::string line = evidence.source + ": none of " + wording::ranks(absent) + '.';
     if (const readers::Format* format = format_of(evidence); !format->setting.empty())

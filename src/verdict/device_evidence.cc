@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cites what happened to a device in findings about ranks. A device is joined by address: kernels, NVML and
+// NCCL write one PCI address in different ways, so all are brought to the kernel's form first. Time is judged
+// loosely, since clocks of counters and of records are two, and on one side only: trouble after the wait
+// began may be its effect and is cited all the same.
 #include "verdict/device_evidence.h"
 
 #include <algorithm>
@@ -28,6 +32,7 @@ std::vector<ProcessOfRun> processes(const std::string& host, const std::vector<E
     for (uint32_t i = 0; i < of.job->processes.size(); ++i) {
       const model::Process& row = of.job->processes[i].row;
       if (of.job->text(row.host) == host &&
+          // Ranks of a finding are ascending.
           (finding == nullptr || std::binary_search(finding->ranks.begin(), finding->ranks.end(), row.rank)))
         found.push_back({&*of.job, i});
     }
@@ -93,6 +98,7 @@ std::vector<Finding> findings_of(std::string_view kind, std::string_view what,
   for (const TroubleAlone& alone : troubles) {
     const LinkTrouble& trouble = *alone.trouble;
     const std::string& host = alone.host->host;
+    // Devices with one text are one trouble; what differs in a number is told apart.
     const Key key(id_text(trouble.id), alone.remark, trouble.says);
     const auto [at, is_new] = groups.try_emplace(key, Group{Finding(trouble.id), {}});
     Finding& finding = at->second.finding;

@@ -157,6 +157,7 @@ class Reading {
     if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
     if (!run_.link_samples.empty()) add_link_evidence(run_.link_samples, run_.evidence, findings);
     add_link_checks(run_.link_checks, run_.evidence, findings);
+    // Behind both: it leaves alone what counters or checks have told of.
     add_wanted_checks(run_.evidence, findings);
     if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
     // That there is too little to call the job healthy is asked last: any other verdict makes it pointless.
@@ -170,6 +171,7 @@ class Reading {
 
   void lose(Error error) {
     if (input_.files.unpacker) error.where = input_.files.unpacker->shown(std::move(error.where));
+    // One bad file must not hide what the others say. It is an error only if nothing else is left.
     run_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
     if (!first_error_) first_error_ = std::move(error);
   }
@@ -187,6 +189,7 @@ Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress) {
   LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input(paths));
   Reading reading(paths, input);
+  // Runs first: whether a log's open communicator is of a live job is asked of them.
   reading.add_runs(progress);
   reading.add_statements();
   LOCKSTEP_ASSIGN(DiagnosedRun run, reading.take());

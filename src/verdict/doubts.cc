@@ -32,10 +32,12 @@ Finding doubt(FindingId id, const DiagnosedRun& run) {
 
 std::string digits(std::string_view boot_id) {
   std::string digits(boot_id);
+  // Boot ids are written with and without dashes.
   std::erase(digits, '-');
   return digits;
 }
 
+// Only files of our own capture say job, process and boot for certain.
 bool is_captured(const Evidence& evidence, const model::JobProcess& process) {
   return evidence.job->files.empty() && process.row.retention != 0;
 }
@@ -137,6 +139,7 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
   std::set<fs::path> known;
   const auto add = [&](const run::ProcessFile& file, const std::string& input) {
     std::error_code error;
+    // By its real path: a file that is named twice, or through a link, is no copy.
     if (!file.valid || !known.insert(fs::weakly_canonical(file.path, error)).second) return;
     all.push_back({input, static_cast<int32_t>(file.rank), digits(file.process.boot_id), file.process.pid,
                    fs::path(file.path).filename()});
@@ -154,6 +157,7 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
 
 std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sighting> sightings) {
   Finding finding = doubt(FindingId::kEvidenceMissingSeveralJobs, run);
+  // Ahead of every finding of its severity, as these compare what does not belong together.
   finding.weight = std::numeric_limits<double>::max();
   finding.advice = "Give the files of one run, each once; `lockstep compare A B` compares two runs.";
   for (const Evidence& evidence : run.evidence) {
@@ -243,10 +247,10 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
     logs_alone = logs_alone && evidence.logs != nullptr;
     if (evidence.is_of_hosts) continue;
     // Snapshots count the operations of all ranks themselves.
-    // One kind that shows enough is enough, so the others need not be counted.
     if (!evidence.job && evidence.logs == nullptr) return std::nullopt;
     if (!evidence.job) continue;
     const Coverage coverage = cover(evidence);
+    // One kind that shows enough is enough, so the others need not be counted.
     if (is_enough(coverage) || coverage.still_runs()) return std::nullopt;
     ops += coverage.ops;
     matched += coverage.matched;

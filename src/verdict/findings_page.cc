@@ -45,6 +45,7 @@ std::vector<Entry> parse(std::string_view page) {
   std::string_view chapter, columns, previous;
   size_t section = 0;  // begin of its body; 0 none
   const auto close = [&](size_t end) {
+    // No row is added within a section, so the last entry is the section's.
     if (section != 0) list.back().body = trimmed(page.substr(section, end - section), kBlanks);
     section = 0;
   };
@@ -106,6 +107,7 @@ std::string sentence_of(const RuleText& rule) {
 }
 
 const std::vector<std::string>& rule_rows() {
+  // Made once and kept: entries are views into these texts.
   static const std::vector<std::string> rows = [] {
     std::vector<std::string> list;
     for (const RuleText& rule : kLogRules) {
@@ -207,6 +209,7 @@ std::string alike(std::string_view id) {
   const std::string_view word = id.substr(0, id.find('.'));
   std::string text;
   for (const analysis::FindingFacts& finding : analysis::kFindings) {
+    // Part of a class, so that `slow` finds `slow-link` and `slow-nic`.
     if (class_text(finding.finding_class).find(word) != std::string_view::npos)
       text += ' ' + std::string(finding.id);
   }

@@ -90,6 +90,7 @@ class GpuJoining {
     if (gpus.empty()) return;
     bool is_explained = false;
     for (const LinkTrouble& trouble : host.gpu_troubles) {
+      // Other GPUs of the host are no cause: each rank runs on its own.
       if (!gpus.contains(trouble.device) || !may_explain(trouble, finding) || !is_in_time(trouble, finding))
         continue;
       // A short slowdown, or a Xid that a program's end brings, is seldom a cause.
@@ -136,6 +137,7 @@ class GpuJoining {
                                    " (median), and no other GPU is known to do the same work there");
       return add_source(kGpuCounters, finding);
     }
+    // A median, as one GPU that idles or is slowed as well must not move it.
     std::nth_element(others.begin(), others.begin() + static_cast<ptrdiff_t>(others.size() / 2),
                      others.end());
     const uint64_t usual = others[others.size() / 2];
@@ -177,6 +179,7 @@ class GpuJoining {
                "only possible: as far as this run shows, no rank was late, stuck or dead because of it"});
       }
     }
+    // After all findings are explained, since the list grows and references into it would not stay valid.
     for (Finding& finding : findings_of(kGpuCounters, "GPU ", alone)) findings_.push_back(std::move(finding));
   }
 

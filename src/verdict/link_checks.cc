@@ -35,6 +35,7 @@ std::string uuid_digits(std::string_view uuid) {
 }
 
 bool is_same_host(std::string_view a, std::string_view b) {
+  // One tool prints a host with its domain, another without.
   return a == b || a.substr(0, a.find('.')) == b.substr(0, b.find('.'));
 }
 
@@ -52,6 +53,7 @@ class SettingBeside {
   void run() {
     const bool is_all_there_is =
         std::all_of(evidence_.begin(), evidence_.end(), [](const Evidence& of) { return of.is_of_hosts; });
+    // What is added below is of checks, and no other check is set beside it.
     const size_t joined = findings_.size();
     for (const LinkCheck& check : checks_) {
       const std::string host = host_of(check);
@@ -79,6 +81,8 @@ class SettingBeside {
     std::string named;
     bool is_open = false;
     for (const std::string& host : hosts_) {
+      // The longest name counts: `node1` is a word of `node1-ib` as well. Of two equally long ones neither
+      // does.
       if (!has_word(check.file, host) || host.size() < named.size()) continue;
       is_open = host.size() == named.size();
       named = host;
@@ -145,6 +149,7 @@ class SettingBeside {
     bool counts_errors = false;
     for (const LinkFact& fact : check.facts.facts) {
       if (fact.of == LinkFact::Of::kPort) continue;
+      // A pair is of these ranks only if both of its ends are.
       if (gpus && (!has_gpu(*gpus, fact.device) || (!fact.to.empty() && !has_gpu(*gpus, fact.to)))) continue;
       ++(fact.of == LinkFact::Of::kNvlinks ? nvlinks : pairs);
       counts_errors |= fact.says.find("without errors") != std::string::npos ||
@@ -185,6 +190,7 @@ class SettingBeside {
     for (const std::string& gpu : *gpus) {
       const auto cards = check.facts.nearest.find(gpu);
       if (cards == check.facts.nearest.end()) continue;  // its UUID, or a GPU with no card near
+      // With several cards equally near it is NCCL's choice which one carries the data.
       if (cards->second.size() != 1) return std::nullopt;
       near.insert(*cards->second.begin());
     }
@@ -231,6 +237,7 @@ class SettingBeside {
     for (Finding finding : check.findings) {
       if (class_of(finding.id) == FindingClass::kEvidenceMissing) continue;
       const bool is_cited = std::any_of(cited.begin(), cited.end(), [&](const LinkFact* fact) {
+        // By class and name, since a finding keeps no reference to the facts that it was made from.
         return fact->finding == finding.id && has_word(finding.statement, fact->name);
       });
       if (is_cited) continue;

@@ -31,6 +31,7 @@ using links::LinkTrouble;
 constexpr int64_t kOtherTimeNs = 600'000'000'000;
 constexpr size_t kMostCongestion = 2;
 
+// Paths as /sys has them: one part for each bridge on the way.
 size_t common_parts(std::string_view a, std::string_view b) {
   // Steps of the PCI tree that two devices share, from the root down.
   size_t parts = 0;
@@ -63,6 +64,7 @@ class Joining {
     for (const HostSamples* const host : hosts) confirm(*host);
     for (Finding& finding : findings_)
       if (is_about_transfers(finding)) explain(finding, hosts);
+    // From here on findings are added, and the pointers of cited_ no longer hold.
     add_possible(hosts);
     add_gpu_evidence(hosts, evidence_, findings_);
   }
@@ -70,6 +72,7 @@ class Joining {
  private:
   bool is_of_this_run(const HostSamples& host) const {
     for (const Evidence& evidence : evidence_)
+      // Evidence without a time excludes nothing.
       if (evidence.first_ns > 0 && (host.last_ns < evidence.first_ns - kOtherTimeNs ||
                                     host.first_ns > evidence.last_ns + kOtherTimeNs))
         return false;
@@ -147,6 +150,7 @@ class Joining {
   }
 
   void explain(Finding& finding, const std::vector<const HostSamples*>& hosts) {
+    // Counters of some hosts alone clear only these.
     std::vector<std::string> without = finding.hosts;
     for (const HostSamples* const host : hosts) {
       if (!is_on(finding, host->host)) continue;
@@ -180,6 +184,7 @@ class Joining {
       const bool is_confirmed = confirmed_.contains(&trouble);
       cite(kLinkCounters, is_confirmed ? "confirmed by the log" : "likely", trouble, host.host, finding);
       add_advice(trouble.remedy, finding);
+      // What is only possible stays a finding of its own as well.
       if (!is_confirmed) likely_.insert(&trouble);
       is_explained = true;
     }

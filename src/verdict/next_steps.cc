@@ -21,6 +21,7 @@ constexpr size_t kMostProcesses = 2;  // looked at of those that a finding blame
 constexpr size_t kMostPaths = 8;      // on one command line
 
 bool is_plain(std::string_view text, std::string_view more) {
+  // A word that begins with a dash would be an option of the command.
   return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [more](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            more.find(c) != std::string_view::npos;
@@ -72,6 +73,7 @@ std::string command_of(Look look, const Who& who) {
     case Look::kContinue:
       return "kill -CONT " + pid;
     case Look::kGpu:
+      // An address names the GPU, however devices are numbered.
       if (is_plain(who.pci, ".:")) return "nvidia-smi -q -i " + who.pci;
       return who.device >= 0 ? "nvidia-smi -q -i " + std::to_string(who.device) : "";
     case Look::kKernelLog:
@@ -104,6 +106,7 @@ std::optional<std::string> comm_word(const model::Job& job, uint32_t row) {
   if (comm.name != 0 && name.front() != '-' && std::count_if(job.comms.begin(), job.comms.end(), same) == 1) {
     if (auto word = shell_word(name)) return word;
   }
+  // Without an id a name that several share names none of them.
   if (comm.comm_id == 0) return std::nullopt;
   return id_json(comm.comm_id).get<std::string>();
 }
@@ -143,6 +146,7 @@ class Steps {
   std::optional<std::string> show(const Finding& finding) const {
     if (finding.op_address.empty() || !finding.comm_row || finding.sources.empty()) return std::nullopt;
     const auto of = std::find_if(run_.evidence.begin(), run_.evidence.end(), [&](const Evidence& evidence) {
+      // The row of the communicator is one of the job that states the finding, the first of its sources.
       return evidence.job && evidence.source == finding.sources.front();
     });
     const auto command = of == run_.evidence.end() ? std::nullopt : show_command(*of, *finding.comm_row);

@@ -46,6 +46,7 @@ int exit_code(const analysis::Diagnosis& diagnosis) {
 }
 
 std::string_view word(const Finding& finding) {
+  // A note of doubt leaves the verdict alone, so it is no CANNOT TELL.
   if (finding.severity == Severity::kNote) return "note";
   if (cannot_tell(finding)) return "CANNOT TELL";
   return finding.severity == Severity::kCritical ? "CRITICAL" : "WARNING";
@@ -73,6 +74,7 @@ std::string essence(const analysis::Diagnosis& diagnosis) {
 std::string effect_text(const analysis::Effect& effect) {
   std::string text = amount(effect.value, effect.unit);
   const std::string low = amount(effect.low, effect.unit), high = amount(effect.high, effect.unit);
+  // Compared as printed: bounds that read alike are no information.
   return low == high ? text : text + " (" + low + " to " + high + ")";
 }
 

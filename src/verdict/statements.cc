@@ -117,6 +117,7 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
     return std::tie(a.host, a.start_ns, a.path) < std::tie(b.host, b.start_ns, b.path);
   });
   links::SamplesJudge judge;
+  // One log in memory at a time: those of hundreds of hosts are gigabytes.
   for (const File& file : ordered) {
     if (const auto log = links::read_sample_log(file.path))
       judge.add(*log);
@@ -128,6 +129,7 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
 
 std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const readers::FormatFiles& files,
                                         std::vector<Error>& troubles) {
+  // A check is the output of one tool on one host, and is read whole.
   constexpr size_t kMostBytes = size_t{64} << 20;
   constexpr size_t kMostCompared = 64;  // each with all
   std::vector<LinkCheck> checks;
@@ -151,6 +153,7 @@ std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const rea
     records.push_back(std::move(*record));
   }
   for (size_t i = 0; i < records.size(); ++i) {
+    // Counts of errors say nothing of when; what rose since an earlier record of the same links does.
     const links::LinksRecord* first = nullptr;  // the earliest of the same links
     for (const links::LinksRecord& other : std::span(records).first(std::min(records.size(), kMostCompared)))
       if (links::is_earlier(other, records[i]) && (first == nullptr || links::is_earlier(other, *first)))

@@ -14,6 +14,7 @@ struct Model {
   std::string_view name;  // without the maker
   Ceiling ceiling;
 };
+// Names as the driver's files under /proc have them, else vendor and device of PCI.
 constexpr Model kModels[] = {
     {"P100-SXM2-16GB", kNvlink1},
     {"V100-SXM2-16GB", kNvlink2},

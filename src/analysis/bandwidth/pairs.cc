@@ -59,6 +59,7 @@ class PairMeter {
       const uint32_t a = sends.first + i, b = receives.first + i;
       const model::Signature &sent = job_.signatures[from.signature[a]],
                              &got = job_.signatures[to.signature[b]];
+      // Sizes that differ show that these two are not one transfer.
       if (sent.bytes != got.bytes || sent.bytes == 0) continue;
       if (from.gpu_start_ns[a] == 0 || from.gpu_end_ns[a] == 0 || to.gpu_start_ns[b] == 0 ||
           to.gpu_end_ns[b] == 0)

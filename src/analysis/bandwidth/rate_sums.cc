@@ -8,6 +8,7 @@
 
 namespace lockstep::analysis::bandwidth {
 
+// Linear in the number of operations, where sorting would not be. The order of the values changes.
 double quantile(Column<float>& values, double share) {
   auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());

@@ -94,6 +94,7 @@ class CommMeter {
     meetings_.resize(first.ops);
     for (uint32_t row : comm.members) meet(first, job_.members[row]);
     sort_out(comm.members[0]);
+    // Between nodes the network carries the data. NCCL may count several nodes where the host is one.
     if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
     for (auto& [key, of] : kinds_) add(key, of, hosts.size());
     add_fits();
@@ -114,6 +115,8 @@ class CommMeter {
     const Column<uint32_t>& its = job_.ops(member).index;
     uint32_t at = 0;
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
+      // Both are ascending, so one walk over the two suffices. Tables by number would be as large as a
+      // damaged number.
       while (at < first.ops && numbers[first.first + at] < its[i]) ++at;
       if (at == first.ops) break;
       if (numbers[first.first + at] == its[i]) meetings_[at].add(job_, member, i);
@@ -138,6 +141,7 @@ class CommMeter {
       Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(data.size)), s.algo, s.proto}];
       kind.factor = model::bus_factor(job_.text(s.func), members);
       kind.sums.add(data.size, data.time_ns, data.error_ns);
+      // A fit through times of uncertain operations would measure the clocks.
       if (!data.is_certain()) continue;
       sizes_[{s.func, data.size}].push_back(static_cast<float>(data.time_ns));
       if (const double busbw = data.algbw() * kind.factor; !kind.slowest || busbw < kind.slowest->busbw)
@@ -166,6 +170,7 @@ class CommMeter {
     std::map<model::StringId, std::vector<Point>> points;
     for (auto& [key, times] : sizes_)
       points[key.first].push_back(
+          // Medians, as one stall would tilt the line.
           {static_cast<double>(key.second), quantile(times, 0.5), static_cast<double>(times.size())});
     for (const auto& [func, of] : points) {
       Fit line;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pairs the classes of two runs. A class that the other run has only with times of another kind is listed
+// apart: it is there, and its times do not compare. Only what the other run lacks in any kind of time counts
+// as lacking.
 #include "analysis/compare/class_pairs.h"
 
 #include <map>
@@ -9,6 +12,7 @@ namespace {
 
 // The class of the same function, size and communicator with the first of its times.
 const ClassKey* in_any_time(const Classes& classes, ClassKey key) {
+  // The source is the last part of a key, so its classes follow each other from 0 on.
   key.source = 0;
   const auto at = classes.lower_bound(key);
   const bool found = at != classes.end() && at->first.func == key.func && at->first.bucket == key.bucket &&

@@ -45,6 +45,7 @@ class Pairer {
       if (done[row]) continue;
       if (Key of = key(comms[row]); !std::get<0>(of).empty()) groups[std::move(of)].push_back(row);
     }
+    // A program creates its communicators in the same order in each run.
     for (auto& [name, rows] : groups) {
       std::stable_sort(rows.begin(), rows.end(),
                        [&](uint32_t x, uint32_t y) { return comms[x].first_ns < comms[y].first_ns; });

@@ -21,6 +21,7 @@
 namespace lockstep::analysis::compare {
 namespace {
 
+// Not the same seed: equal draws of both runs would move together and make their ratio look too sure.
 constexpr uint64_t kSeedA = 1, kSeedB = 2;
 constexpr size_t kMostNames = 4;
 
@@ -136,6 +137,7 @@ void fill(PendingRow& pending, const Samples& b) {
   row.steps_b = of_b.values.size();
   const auto typical_a = estimate(of_a.values, kSeedA), typical_b = estimate(of_b.values, kSeedB);
   if (!typical_a || !typical_b) {
+    // estimate() has no value for two reasons, and the row says which.
     const size_t fewest = std::min(row.steps_a, row.steps_b);
     row.reason = fewest < kLeastSteps
                      ? "in " + std::to_string(fewest) + " steps of " +
@@ -156,6 +158,7 @@ void fill(PendingRow& pending, const Samples& b) {
     row.a = figure(typical_a->value);
     row.b = figure(typical_b->value);
   }
+  // judge() needs all rows first. Most rows are not worse, so the search is spared them.
   if (times.ratio >= 1 + kWorthAWord) row.since = since_of(of_b, *typical_a, row.more_is_better(), b);
 }
 
@@ -185,6 +188,7 @@ class Comparer {
     add_communicating();
     add_ranks(Metric::kLateness, a_.late, b_.late);
     add_ranks(Metric::kExposed, a_.exposed, b_.exposed);
+    // Rows are independent. Estimates have fixed seeds, so the number of threads does not change the answer.
     for_each_parallel(pending_.size(), parallel_threads(), [&](size_t i) { fill(pending_[i], b_); });
     for (PendingRow& pending : pending_) out_.rows.push_back(std::move(pending.row));
     judge();
@@ -258,6 +262,7 @@ class Comparer {
         if (metric == Metric::kLateness) {
           all.add(i, 0, 0);
           const bool first = all.units[i] <= 0;
+          // Compared crosswise: a block may hold several steps, and the sums are of unequal numbers of them.
           if (!first && all.sums[i] * series.units[i] >= series.sums[i] * all.units[i]) continue;
           all.sums[i] = series.sums[i];
           all.units[i] = series.units[i];
@@ -323,6 +328,7 @@ class Comparer {
                                    : "B does not have") +
            " operations with GPU times" + (metric == Metric::kBusbw ? " on all of their ranks" : "") +
            ". To get them: " + std::string(wording::kGpuTimesSetting));
+    // Rows refer to elements of the list, so it must not grow any more.
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
   }
@@ -344,6 +350,7 @@ class Comparer {
   double units_a_step(Metric metric, const ClassPair& pair) const {
     double steps = 0;
     for (double units : pair.b->series.units) steps += units > 0 ? static_cast<double>(b_.steps_in_block) : 0;
+    // An operation is one bandwidth, but as many durations as it has members.
     const double members = metric == Metric::kBusbw ? 1 : std::max(a_.comms[pair.key->comm].ranks, 1);
     return steps > 0 ? total(pair.b->series.units) / steps / members : 0;
   }
@@ -433,6 +440,7 @@ class Comparer {
                      [&](const Row& x, const Row& y) { return weight(x) < weight(y); });
   }
 
+  // A sum of a single class has that class's p value. Counted twice it would distort the share of chance.
   static bool repeats(const Row& row) {
     return row.classes == 1 && !row.func.empty() && row.level != Level::kComm;
   }

@@ -14,6 +14,7 @@ namespace lockstep::analysis::compare {
 namespace {
 
 constexpr double kNormal95 = 1.959964;
+// At 1 the variance of the mean would be infinite.
 constexpr double kMostCarried = 0.97;
 constexpr double kExact = 1e-9;     // relative: what adding up may be off by
 constexpr size_t kLeastParts = 12;  // that show how alike neighbours are
@@ -59,6 +60,7 @@ size_t block_length(double share, size_t n) {
 }
 
 // Sums of blocks, which may go round from the last value to the first.
+// Going round puts each value into equally many blocks.
 class BlockSums {
  public:
   BlockSums(std::span<const double> values, size_t length) : length_(length), until_(values.size() + length) {
@@ -76,6 +78,7 @@ class BlockSums {
 class Draw {
  public:
   explicit Draw(uint64_t seed) : state_(seed) {}
+  // `n` must be below 2^32. A multiplication instead of a remainder: its bias is n / 2^32.
   size_t below(size_t n) {
     uint64_t bits = (state_ += 0x9e3779b97f4a7c15u);
     bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
@@ -191,12 +194,14 @@ std::optional<Estimate> estimate(std::span<const float> values, uint64_t seed) {
   for (float& to : out.draws) {
     double sum = 0;
     for (size_t i = 0; i < blocks; ++i) sum += sums.at(draw.below(sums.size()));
+    // A draw of 0 or less has no logarithm.
     to = static_cast<float>(std::log1p(std::max(sum * scale, -0.99)));
   }
   return out;
 }
 
 Ratio ratio(const Estimate& a, const Estimate& b) {
+  // Logarithms: their difference is the logarithm of the ratio, and its interval can never go below 0.
   std::vector<float> draws(kDraws);
   for (size_t i = 0; i < kDraws; ++i) draws[i] = b.draws[i] - a.draws[i];
   const double error_a = std::pow(a.relative_error(), 2), error_b = std::pow(b.relative_error(), 2);

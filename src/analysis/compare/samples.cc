@@ -33,6 +33,7 @@ class StepCursor {
   std::optional<size_t> block_at(int64_t ns) {
     const std::vector<int64_t>& begin = steps_.begin_ns;
     if (begin.empty() || ns < begin.front()) return std::nullopt;
+    // Neighbours are mostly of one step: the last answer is tried before a search.
     const bool here =
         at_ < begin.size() && begin[at_] <= ns && (at_ + 1 == begin.size() || ns < begin[at_ + 1]);
     if (!here) at_ = steps_.at(ns);
@@ -106,6 +107,7 @@ class Sampler {
   StepCursor cursor(uint32_t process) const { return {job_, process, steps_[process], out_.steps_in_block}; }
 
   void find_steps() {
+    // The job is only read, and each task writes its own element.
     for_each_parallel(steps_.size(), parallel_threads(),
                       [&](size_t i) { steps_[i] = straggler::find_steps(job_, static_cast<uint32_t>(i)); });
     size_t most_ops = 0;
@@ -114,6 +116,8 @@ class Sampler {
       // A process that repeats nothing beside others that do has no steps that compare with theirs.
       if (!is_stepped(steps_[i], job_.processes[i].ops.size())) steps_[i] = Steps();
     }
+    // The process with the most steps dates the blocks; what others did in a step is in the block of that
+    // number.
     const Steps& most = *std::max_element(steps_.begin(), steps_.end(),
                                           [](const Steps& a, const Steps& b) { return a.size() < b.size(); });
     if (most.size() == 0) {
@@ -177,6 +181,7 @@ class Sampler {
     add_exposed(process);
   }
 
+  // From call to end is another kind of time: it holds queueing and is never added to GPU times.
   struct Duration {
     double ns;
     uint8_t source;
@@ -194,6 +199,7 @@ class Sampler {
   }
 
   ClassSamples* class_of(Classes& classes, uint32_t comm, model::StringId func, int bucket, uint8_t source) {
+    // Callers keep the pointer: elements of a std::map stay where they are.
     ClassKey key{std::string(job_.text(func)), bucket, comm, source};
     if (classes.size() < kMostClasses) return &classes[std::move(key)];
     const auto known = classes.find(key);
@@ -230,6 +236,7 @@ class Sampler {
       }
       const auto block = by_operations() ? ordinals.next(into) : steps.block_of_op(op);
       if (!block) continue;
+      // Its units are steps, which were counted when the series was made.
       if (whole != nullptr) whole->add(*block, took->ns, 0);
       if (into == nullptr) {
         ++out_.left_out;
@@ -267,6 +274,7 @@ class Sampler {
     std::optional<Ordinals> ordinals;
     bandwidth::measure(job_, [&](const bandwidth::Moved& moved) {
       const uint32_t process = job_.members[moved.member].process;
+      // measure() reports one member's operations together, so a cursor serves many calls.
       if (moved.member != member) {
         steps.emplace(cursor(process));
         ordinals.emplace(out_.steps_in_block);
@@ -295,6 +303,7 @@ class Sampler {
       Series& series = out_.late[rank];
       steps.count_steps(series);
       for (const straggler::LateOp& late : lateness.late[process]) {
+        // Steps without lateness are in the series as 0: count_steps() has put them there.
         if (const auto block = steps.block_at(late.host_ns))
           series.add(*block, static_cast<double>(late.blame_ns), 0);
       }

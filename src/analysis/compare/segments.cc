@@ -13,6 +13,7 @@
 namespace lockstep::analysis::compare {
 namespace {
 
+// Each level of cuts gives at most three parts: 27 in all.
 constexpr int kDeepest = 3;
 // Moves in what stands out of a window around it: a level that changes late is no outlier.
 constexpr size_t kWindow = 4;
@@ -69,6 +70,7 @@ std::vector<size_t> cuts(std::span<const double> values) {
   for (size_t i = 1; i <= n - kLeastPart; ++i) {
     sum += values[i - 1] - mean;
     if (i < kLeastPart) continue;
+    // How much better two means fit than one, up to a constant factor.
     const double gain = sum * sum / (static_cast<double>(i) * static_cast<double>(n - i));
     if (gain > best) {
       best = gain;
@@ -86,6 +88,7 @@ std::vector<size_t> cuts(std::span<const double> values) {
   }
   if (at == 0) return {};
   if (const size_t one[] = {at}; !by_chance(kolmogorov, best_sum, noise(values, one))) return {at};
+  // A level that comes and goes leaves the sum highest at one end of it and lowest at the other.
   const size_t two[] = {std::min(low_at, high_at), std::max(low_at, high_at)};
   if (two[0] == 0 || two[1] - two[0] < kLeastPart) return {};
   if (by_chance(kuiper, high - low, noise(values, two))) return {};
@@ -110,6 +113,7 @@ void split(std::span<const double> values, size_t begin, size_t end, int depth, 
 }  // namespace
 
 double kolmogorov(double x) {
+  // Near 0 the series converges slowly, and the chance is 1 to many digits.
   if (x < 0.2) return 1;
   double sum = 0;
   for (int k = 1; k <= 20; ++k) sum += (k % 2 == 1 ? 2 : -2) * std::exp(-2.0 * k * k * x * x);

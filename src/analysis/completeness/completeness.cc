@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of which a part is missing is not healthy for all that is known: where the other analyses found
-// nothing wrong, the verdict is CANNOT TELL. What rests on damaged records is dropped. The last one to run.
+// nothing wrong, the verdict is CANNOT TELL. What rests on damaged records is dropped. It is the last
+// analysis in analyses.def, as it looks at the findings of all others.
 #include <algorithm>
 #include <set>
 
@@ -23,6 +24,7 @@ bool drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& g
     if (gaps[i].unproven) unproven.insert(job.processes[i].row.rank);
     any_gap = any_gap || gaps[i].any();
   }
+  // These say themselves what is missing.
   const size_t dropped = std::erase_if(findings, [&](const Finding& finding) {
     if (class_of(finding.id) == FindingClass::kEvidenceMissing) return false;
     return (any_gap && class_of(finding.id) == FindingClass::kImbalance) ||
@@ -80,6 +82,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   std::vector<std::string> names;
   std::string missing;
   for (uint32_t i = 0; i < gaps.size(); ++i) {
+    // A slight gap leaves the verdict as it is, unless a finding was dropped for it.
     const bool matters = !gaps[i].slight || gaps[i].unproven || dropped;
     if (!gaps[i].any() || !matters) continue;
     if (names.empty()) missing = gaps[i].text;

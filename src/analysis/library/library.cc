@@ -34,6 +34,7 @@ std::vector<int32_t> ranks_of(const model::Job& job, const std::vector<uint32_t>
 std::vector<std::vector<uint32_t>> groups(const model::Job& job) {
   std::set<std::vector<uint32_t>> groups;
   for (const model::JobComm& comm : job.comms) {
+    // Groups of `lockstep.h` are the program's own; NCCL need not run in them.
     if (comm.declared) continue;
     std::set<uint32_t> processes;
     for (const auto* members : {&comm.members, &comm.unranked}) {
@@ -69,6 +70,7 @@ Finding differ(const model::Job& job, const ByText& by, FindingId id, const char
     finding.evidence.push_back(line_of(job, text, processes));
     if (text != most->first) others.insert(others.end(), processes.begin(), processes.end());
   }
+  // More than all others together, not only more than the next.
   const bool is_majority = most->second.size() > others.size();
   if (is_majority) finding.ranks = ranks_of(job, others);
   finding.statement = std::string("ranks of one communicator run different ") + what;
@@ -91,6 +93,7 @@ void compare(const model::Job& job, std::vector<Finding>& findings) {
       if (row.nccl_build_id != 0 && !build_of(job, row).empty())
         builds["build " + build_of(job, row)].push_back(process);
     }
+    // One finding suffices: the largest communicator comes first, and smaller ones repeat what it shows.
     if (releases.size() > 1) {
       findings.push_back(differ(job, releases, FindingId::kMisconfiguredNcclRelease, "releases of NCCL"));
       return;
@@ -110,6 +113,7 @@ void find_two(const model::Job& job, std::vector<Finding>& findings) {
   for (uint32_t i = 0; i < job.processes.size(); ++i) {
     const model::Process& row = job.processes[i].row;
     const std::string_view others = job.text(row.other_nccl), build = job.text(row.nccl_build_id);
+    // A line is a build id, a space and a path.
     for (size_t at = 0; at < others.size();) {
       const std::string_view line = others.substr(at, others.find('\n', at) - at);
       at += line.size() + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are keyed by everything that they show: a thousand equal processes are one row, and one that differs
-// stands out in a row of its own.
+// A LogModel as rows of tables. Rows are keyed by everything that they show: a thousand equal processes are
+// one row, and one that differs stands out in a row of its own. Nothing is judged, so what a log does not say
+// is an empty cell and no finding.
 #include "analysis/log_figures/log_figures.h"
 
 #include <algorithm>
@@ -22,11 +23,13 @@ namespace {
 std::vector<std::string> first_values(const LogModel& model, LineKind kind, std::vector<std::string> values) {
   for (const uint32_t row : model.of(kind)) {
     const Fact& fact = model.facts[row];
+    // A process may say it for each communicator; it does not change in its life.
     if (fact.process != kNobody && values[fact.process].empty()) values[fact.process] = fact.value(0);
   }
   return values;
 }
 
+// CUDA writes 12.4 as 12040. Six digits are more than any release has, and fit into an int.
 std::string driver_text(const std::string& thousands) {
   const size_t number = std::min<size_t>(thousands.size(), 6);
   if (number < 4) return thousands;
@@ -58,6 +61,7 @@ std::string without_card(const Connection& row) {
 
 std::vector<HostRow> host_rows(const LogModel& model) {
   const std::vector<std::string> none(model.processes.size());
+  // RCCL also prints the version of the NCCL that it was made from; its own comes first.
   const auto versions =
       first_values(model, LineKind::kVersion, first_values(model, LineKind::kRcclVersion, none));
   const auto drivers = first_values(model, LineKind::kDriverVersion, none);
@@ -75,6 +79,7 @@ std::vector<HostRow> host_rows(const LogModel& model) {
     row.driver = driver_text(drivers[i]);
     row.network = networks[i];
     row.cards = cards;
+    // Several processes may say that they are one rank, as those of several jobs do.
     if (process.rank >= 0) row.ranks.push_back(process.rank);
     ++row.processes;
     row.warnings += process.warnings;
@@ -91,6 +96,7 @@ std::vector<HostRow> host_rows(const LogModel& model) {
 std::vector<CommRow> comm_rows(const LogModel& model) {
   std::map<std::string, CommRow> rows;
   for (const CommPart& part : model.comms) {
+    // Parts that do not say their communicator are kept apart by size alone, which may join several.
     const std::string name = part.group.empty() ? "? of " + std::to_string(part.ranks) : part.group;
     CommRow& row = rows[name];
     row.name = part.group.empty() ? "?" : part.group;

@@ -69,6 +69,7 @@ std::vector<std::string> nodes_of(const LogModel& model) {
 
 // By rank; null where a rank tells nothing.
 Parts by_rank(const Parts& parts, int32_t ranks) {
+  // The size is text of a log: a changed digit must not cost gigabytes.
   constexpr int32_t kRanksMost = 1 << 16;
   Parts ordered(static_cast<size_t>(std::clamp(ranks, 0, kRanksMost)));
   for (const CommPart* part : parts) {
@@ -86,6 +87,7 @@ const ChannelPosition* position_of(const Parts& members, size_t rank, size_t cha
 // As rank 0 tells, else from the neighbours that each rank tells. Empty: not told.
 std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
   for (const CommPart* part : members) {
+    // An order that is shorter than the communicator was cut.
     if (part != nullptr && channel < part->orders.size() && part->orders[channel].size() == members.size())
       return part->orders[channel];
   }
@@ -96,6 +98,7 @@ std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
     if (position == nullptr || position->ring_behind < 0 ||
         static_cast<size_t>(position->ring_behind) >= members.size())
       return {};
+    // A ring that closes before it has all ranks is none.
     at = static_cast<size_t>(position->ring_behind);
     if (at == 0) break;
   }
@@ -119,6 +122,8 @@ std::string ring_text(const std::vector<int32_t>& order, const Parts& members,
 }
 
 // "0 (1 (2) 4)". False: not told, or no tree.
+// Each rank tells those below it. Damaged numbers may point back up, so depth and number of ranks are
+// bounded.
 bool add_branch(const Parts& members, size_t channel, int32_t rank, size_t depth, size_t& shown,
                 std::string& text) {
   constexpr size_t kDepthMost = 128;
@@ -137,6 +142,7 @@ bool add_branch(const Parts& members, size_t channel, int32_t rank, size_t depth
   return true;
 }
 
+// Every rank must have spoken and hang below one root. A drawing without some would show another tree.
 std::string tree_text(const Parts& members, size_t channel) {
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const ChannelPosition* position = position_of(members, rank, channel);
@@ -145,6 +151,7 @@ std::string tree_text(const Parts& members, size_t channel) {
     std::string text;
     size_t shown = 0;
     if (!add_branch(members, channel, static_cast<int32_t>(rank), 0, shown, text)) return {};
+    // Ranks that hang below nobody belong to a tree of which a part is not known.
     if (shown != members.size()) return {};
     return members.size() <= kRanksShown
                ? text
@@ -173,6 +180,7 @@ std::vector<Wiring> wirings(const Parts& members, const std::vector<std::string>
     std::string text =
         trees ? tree_text(members, channel) : ring_text(ring_of(members, channel), members, nodes);
     if (text.empty()) continue;
+    // Most channels are wired alike. They are compared by ranks and not by text, which is cut for many ranks.
     std::vector<int32_t> ranks = trees ? tops_of(members, channel) : ring_of(members, channel);
     auto alike =
         std::find_if(list.begin(), list.end(), [&](const Wiring& one) { return one.ranks == ranks; });
@@ -198,6 +206,7 @@ std::string nvls_text(const LogModel& model, const Parts& parts) {
         const Fact& fact = model.facts[row];
         return processes.contains(fact.process) && fact.value(0) == "NVLS_ENABLE" && fact.value(1) == "0";
       });
+  // From the surest to the least: a setting, channels in use, and what NCCL found of the hardware.
   if (is_off) return "off: NCCL_NVLS_ENABLE=0";
   if (channels > 0) return plural(static_cast<uint64_t>(channels), "channel");
   if (stated(LineKind::kNvlsAbsent)) return "not available";
@@ -239,6 +248,7 @@ std::vector<HostHardware> host_hardware(const LogModel& model) {
       (device.has_xgmi ? host.xgmi : host.nvlink).insert(device.nvlink_gbps);
     if (is_gpu && device.pci_gbps >= 0) host.pcie.insert(device.pci_gbps);
     if (!is_gpu && device.net_gbps >= 0) host.network.insert(device.net_gbps);
+    // Paths from cards say the same from the other end.
     for (const auto& [name, path] : device.paths) {
       if (!is_gpu || name == device.name) continue;
       (name.starts_with("GPU/") ? host.between : host.to_cards).insert(path.kind);
@@ -268,12 +278,14 @@ std::vector<CommWiring> comm_wirings(const LogModel& model, size_t most) {
     if (!part.group.empty()) groups[part.group].push_back(&part);
   }
   std::vector<std::pair<std::string, Parts>> ordered(groups.begin(), groups.end());
+  // The largest is the job's; with many groups the rest is cut.
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.second.front()->ranks > b.second.front()->ranks;
   });
   std::map<std::string, std::vector<uint32_t>> rows_of;
   for (uint32_t row = 0; row < model.connections.size(); ++row) {
     const Connection& connection = model.connections[row];
+    // The sender tells of it too. What may be of several communicators is drawn in none.
     if (connection.comm != kNobody && !connection.is_receive)
       rows_of[model.comms[connection.comm].group].push_back(row);
   }
@@ -299,6 +311,7 @@ std::vector<CommWiring> comm_wirings(const LogModel& model, size_t most) {
 
 std::string pairs_text(const PairGroup& group, int32_t ranks) {
   const auto all = static_cast<size_t>(std::max(ranks, 0));
+  // Of two ranks both directions are shorter than the sentence.
   if (all > 2 && group.pairs.size() == all * (all - 1)) return "every rank to every other";
   constexpr size_t kPairsShown = 12;
   std::string text;

@@ -28,6 +28,7 @@ struct Wiring {
                      // below it
 };
 
+// Pairs of ranks that use one kind of connection. Only what senders tell.
 struct PairGroup {
   std::string via;  // "P2P/CUMEM", "NET/IB" without the card
   bool gdr = false;

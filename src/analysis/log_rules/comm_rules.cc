@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What communicators came to, and what the logs lack.
+// What communicators came to, and what the logs lack. A log may be cut, copied while the job ran, or printed
+// at a low level. So a communicator is called stuck only when more than the end of one log says so. Any other
+// gap is reported together with the logs that would settle it.
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
@@ -8,6 +10,7 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
+// Sizes of communicators are text of a log: a changed digit must not cost gigabytes.
 constexpr int32_t kRanksMost = 1 << 20;
 
 std::vector<int32_t> missing_ranks(const std::vector<const CommPart*>& parts) {
@@ -49,6 +52,7 @@ bool is_proven(const View& view, const std::vector<const CommPart*>& parts) {
   std::set<uint32_t> files;
   for (const CommPart* part : parts) {
     const auto& state = view.model().states[part->first.file];
+    // The line that says it was completed may be in the damaged part.
     if (state.is_damaged()) continue;
     if (goes_on_behind(view, part->first)) return true;
     if (!state.is_open) files.insert(part->first.file);
@@ -67,6 +71,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
       hit.processes.insert(part->process);
       prove(view, part->first, hit);
     }
+    // The sentence tells of one communicator; the lines of all others stand below it as evidence.
     if (open.empty() || !hit.what.empty()) continue;
     std::sort(open.begin(), open.end());
     const std::vector<int32_t> missing = missing_ranks(parts);
@@ -102,6 +107,7 @@ std::optional<Hit> slow_init(const View& view) {
       prove(view, bootstrap->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
+  // The seconds are text of a log: more than int64_t holds must not reach the cast.
   hit.what = wording::duration(static_cast<int64_t>(std::min(slowest, 1e6) * 1e9));
   hit.effect = Effect{.value = slowest * 1e9, .unit = "ns", .low = slowest * 1e9, .high = slowest * 1e9};
   return hit;
@@ -185,6 +191,8 @@ std::optional<Hit> ranks_without_log(const View& view) {
     largest = &parts;
     name = group;
   }
+  // The largest communicator stands for the job: each rank is in it. While it is open, the findings about its
+  // creation name the missing ranks.
   if (largest == nullptr || std::any_of(largest->begin(), largest->end(), is_open)) return std::nullopt;
   const std::vector<int32_t> missing = missing_ranks(*largest);
   if (missing.empty()) return std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only the logs of several ranks show: whether both ends of a connection tell the same, whether rings
-// close, how they run through hosts, and whether ranks called the same things.
+// close, how they run through hosts, and whether ranks called the same things. An end that printed nothing
+// contradicts nobody: each rule compares only what both sides said. Calls are compared by place and number,
+// as NCCL's lines of calls carry no time by default.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -83,6 +85,7 @@ std::string edge_text(const EdgeKey& key) {
 
 const Fact* cross_nic_off(const View& view, uint32_t process) {
   for (const Fact* fact : view.facts(LineKind::kSearchResult, process)) {
+    // Pattern 4 is NCCL's ring. With crossNic 0 its search promises that a ring keeps to one rail.
     if (fact->value(0) == "4" && fact->value(1) == "0") return fact;
   }
   return nullptr;
@@ -97,6 +100,7 @@ std::optional<Hit> edges_one_sided(const View& view) {
     const Connection* one = edge.send != nullptr ? edge.send : edge.receive;
     const bool is_lost = edge.send == nullptr || edge.receive == nullptr;
     const int32_t silent = edge.send == nullptr ? one->from : one->to;
+    // A process that tells of no connection at all has said nothing about this one either.
     if (is_lost && !reporting.contains({std::get<0>(key), silent})) continue;
     if (!is_lost && network_of(*edge.send) == network_of(*edge.receive)) continue;
     if (hit.what.empty())
@@ -141,6 +145,7 @@ std::optional<Hit> uneven_card_load(const View& view) {
   for (const auto& [host, cards] : hosts) {
     const auto less = [](const auto& a, const auto& b) { return a.second.first < b.second.first; };
     const auto [least, most] = std::minmax_element(cards.begin(), cards.end(), less);
+    // Channels need not divide evenly by cards.
     if (most->second.first <= least->second.first + 1) continue;
     if (hit.what.empty())
       hit.what = ": of " + host + " card " + std::to_string(most->first) + " has " +
@@ -168,6 +173,8 @@ std::optional<Hit> rings_do_not_close(const View& view) {
       for (size_t rank = 0; rank < members.size() && is_reported; ++rank)
         is_reported = behind(rank) != ChannelPosition::kUnknown;
       if (!is_reported) continue;
+      // Each rank knows its neighbours only. The walk is bounded, as a ring that closes without rank 0 would
+      // never end.
       size_t seen = 0, at = 0;
       do {
         const int32_t next = behind(at);
@@ -211,6 +218,7 @@ std::optional<Course> course_of(const View& view, const Parts& members, const st
     if (rank < 0 || static_cast<size_t>(rank) >= members.size()) return std::nullopt;
     nodes.push_back(node_of(view, *members[static_cast<size_t>(rank)]));
   }
+  // A ring has no first rank. It is turned to begin where a host begins, so that no stay is split.
   size_t begin = 0;  // of a stay
   while (begin < nodes.size() && nodes[begin] == nodes.back()) ++begin;
   Course course;
@@ -249,6 +257,7 @@ std::optional<Hit> rings_cross_hosts(const View& view) {
       }
     }
   }
+  // Each extra crossing costs network bandwidth; another order of GPUs is only worth a note.
   if (!often.evidence.empty()) return often;
   unlike.severity = Severity::kNote;
   return unless_empty(std::move(unlike));
@@ -295,6 +304,7 @@ Parts callers(const Parts& parts) {
   Parts found;
   for (const CommPart* part : parts) {
     if (part->calls.empty()) continue;
+    // Logs that begin at different calls have different calls at one place.
     if (!found.empty() && part->first_call != found.front()->first_call) return {};
     found.push_back(part);
   }
@@ -364,10 +374,13 @@ std::optional<Hit> calls_differ(const View& view) {
     const Parts members = callers(parts);
     const auto at = members.empty() ? std::nullopt : first_difference(members);
     if (!at || lacks_lines(view, members, *at)) continue;
+    // Members whose log ends before that call have no say.
     std::map<uint32_t, Parts> by_shape;
     for (const CommPart* part : members) {
       if (*at < part->calls.size()) by_shape[part->calls[*at].shape].push_back(part);
     }
+    // The call that most ranks made counts as the right one. Of two equally common ones either may be wrong,
+    // so both sides are named.
     size_t most = 0, as_many = 0;
     for (const auto& [shape, who] : by_shape) {
       as_many = who.size() > most ? 1 : as_many + (who.size() == most ? 1 : 0);
@@ -409,10 +422,12 @@ std::optional<Hit> calls_behind(const View& view, bool known) {
     const auto fewer = [](const CommPart* a, const CommPart* b) { return a->calls.size() < b->calls.size(); };
     const auto [least, most] = std::minmax_element(members.begin(), members.end(), fewer);
     const size_t at = (*least)->calls.size();
+    // A communicator that a member destroyed had no operation left: a shorter list is a shorter log.
     const bool is_over = std::any_of(members.begin(), members.end(),
                                      [](const CommPart* part) { return part->ended && !part->aborted; });
     const auto difference = first_difference(members);
     const bool lacks = lacks_lines(view, members, difference.value_or((*most)->calls.size()));
+    // calls_differ() tells of these.
     if (difference && !lacks) continue;
     if (!difference && !lacks && (at == (*most)->calls.size() || is_over)) continue;
     if (known != (has_failed(view, members) && !lacks && !view.model().states[(*least)->first.file].is_open))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers and programs say of processes that ended or did not come.
+// What launchers and programs say of processes that ended or did not come. A launcher reports every process,
+// also those that it ended itself or that a watchdog ended. Such ends are left out first: the rank in one of
+// them is a victim. Ranks are blamed only where the program itself names those that are missing.
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
@@ -24,6 +26,8 @@ bool is_consequence(const View& view, const std::string& text) {
     const int64_t code = to_int(captures[0]);
     const bool gave_up = !view.torch().is_silent() && (!view.torch().lines(TorchRemark::kTimeout).empty() ||
                                                        !view.torch().lines(TorchRemark::kTakenDown).empty());
+    // SIGTERM (15) and SIGINT (2) come from outside. SIGABRT (6) and exit code 1 may be a watchdog's doing,
+    // if one gave up.
     return code == 0 || code == -15 || code == 15 || code == -2 || (gave_up && (code == -6 || code == 1));
   }
   return false;
@@ -82,6 +86,7 @@ void add_ranks(const std::string& list, std::set<int32_t>& ranks) {
   constexpr size_t kRanksMost = 1 << 16;
   for (size_t at = 0; at < list.size() && ranks.size() < kRanksMost;) {
     const size_t end = std::min(list.find_first_not_of("0123456789", at), list.size());
+    // Nine digits are no rank, and more might not fit into one.
     if (end > at && end - at < 9)
       ranks.insert(static_cast<int32_t>(to_int(std::string_view(list).substr(at, end - at))));
     at = end + 1;
@@ -94,6 +99,7 @@ std::set<int32_t> gaps_of(const std::string& list) {
   add_ranks(list, listed);
   int32_t next = 0;
   for (const int32_t rank : listed) {
+    // One changed digit would otherwise name millions of ranks that the job does not have.
     constexpr size_t kGapsMost = 1 << 12;
     for (; next < rank && gaps.size() < kGapsMost; ++next) gaps.insert(next);
     next = rank + 1;
@@ -116,6 +122,7 @@ std::optional<Hit> process_ended(const View& view) {
     prove(view, fact->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
+  // All of them may have been ended by watchdogs, whose findings then say more.
   if (!is_certain) hit.severity = Severity::kWarning;
   return hit;
 }
@@ -147,10 +154,12 @@ std::optional<Hit> horovod_waits(const View& view) {
   }
   // Older ones list who has submitted: ranks count from 0, so a number that is left out is one that waits.
   for (const Fact* fact : view.facts(LineKind::kRanksReady)) {
+    // A list of that length was cut: ranks behind the cut would look absent.
     if (fact->value(0).size() < LogModel::kValueMost) ranks.merge(gaps_of(fact->value(0)));
     prove(view, fact->first, hit);
   }
   for (const Fact* fact : view.facts(LineKind::kHorovodWaits)) {
+    // It announces that it will end the job, so late ranks no longer help.
     if (fact->value(0).find("Will shutdown") != std::string::npos) hit.severity = Severity::kCritical;
     prove(view, fact->first, hit);
   }
@@ -198,6 +207,7 @@ std::optional<Hit> shared_gpu(const View& view) {
     if (fact->values.size() < 3) continue;
     std::set<int32_t> ranks;
     add_ranks(fact->value(0) + ' ' + fact->value(1), ranks);
+    // NCCL prints pairs. Pairs of one device number belong together only if they have a rank in common.
     const auto known = std::find_if(groups.begin(), groups.end(), [&](const Sharers& group) {
       return group.device == fact->value(2) && std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
                return group.ranks.contains(rank);
@@ -259,6 +269,7 @@ std::optional<Hit> analyser_hit(const View& view, bool is_of_states) {
     const std::string type = fact->value(3);
     if ((type == "COLLECTIVE_STATE_MISMATCH") != is_of_states) continue;
     const int64_t count = to_int(fact->value(1)), all = to_int(fact->value(2));
+    // `all` is 0 where the line does not say it; of two ranks either may be the odd one.
     is_few = is_few && (all > 2 ? count * 2 < all : count == 1 && all == 0);
     add_ranks(fact->value(0), ranks);
     if (hit.what.empty()) {

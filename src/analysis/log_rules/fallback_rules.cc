@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slower ways than the hardware has.
+// Slower ways than the hardware has. Each rule needs a line that says which way NCCL took: what a log does
+// not print is no evidence. Releases say it in different lines, so a rule may ask several kinds of line, and
+// what was done counts more than what a card could do.
 #include <algorithm>
 #include <map>
 
@@ -22,6 +24,7 @@ std::map<uint32_t, const Connection*> connections(const View& view, Transport tr
   return found;
 }
 
+// NCCL takes 0 for a switch that is off.
 bool is_set(const Fact* setting) { return setting != nullptr && setting->value(1) != "0"; }
 
 // P2P_LEVEL as a name, or as the number that older releases took.
@@ -40,6 +43,7 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
   for (const Fact* fact : view.facts(LineKind::kCardGdr)) {
     if (view.uses_sockets(fact->process) || fact->value(0) == "Socket") continue;
     if (fact->value(1) == "Enabled") found[fact->process] = Gdr::kOn;
+    // A process may use several cards: one that has it suffices, whatever the others say.
     if (fact->value(1) == "Disabled") found.try_emplace(fact->process, Gdr::kOff);
   }
   std::map<uint32_t, Gdr> of_connections;
@@ -52,6 +56,7 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
     Gdr& gdr = of_connections.try_emplace(row.process, Gdr::kOff).first->second;
     if (row.gdr) gdr = Gdr::kOn;
   }
+  // A card says what is possible, a connection what was done.
   for (const auto& [process, gdr] : of_connections) found[process] = gdr;
   // 1 is how it starts; 0 says that a ring goes over a card without it.
   for (const Fact* fact : view.facts(LineKind::kRingsConnected)) {
@@ -73,6 +78,7 @@ void add_gdr_proof(const View& view, uint32_t process, const Connection* row, Hi
 
 std::optional<Hit> without_gdr(const View& view, bool uneven) {
   const auto states = gdr_by_process(view);
+  // Two findings share this walk: either nobody has it, or some lack what others have. Never both.
   const bool on_somewhere =
       std::any_of(states.begin(), states.end(), [](const auto& state) { return state.second == Gdr::kOn; });
   if (on_somewhere != uneven) return std::nullopt;
@@ -106,6 +112,7 @@ std::optional<Hit> socket_fallback(const View& view) {
     const auto row = over_network.find(process);
     hit.processes.insert(process);
     if (network != nullptr) prove(view, network->first, hit);
+    // One connection is proof enough, except for processes whose log began behind the setup.
     if (row != over_network.end() && (hit.processes.size() == 1 || network == nullptr))
       prove(view, row->second->first, hit);
   }
@@ -116,6 +123,7 @@ std::optional<Hit> plugin_absent(const View& view) {
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kPluginAbsent)) {
     const Fact* setting = view.setting(fact->process, "NET_PLUGIN");
+    // NCCL looks for a plugin in every run. That there is none matters only to who named one.
     if (setting == nullptr || setting->value(1) == "none") continue;
     hit.what = setting->value(1);
     prove(view, setting->first, hit);
@@ -145,6 +153,7 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
     const Fact* link = view.first(LineKind::kNvLink, process);
     if (link == nullptr) link = view.first(LineKind::kXgmiLink, process);
     if (link == nullptr || p2p_switched_off(view, process) != nullptr) continue;
+    // NCCL's own reason has a row of its own in rules.def.
     if (view.first(LineKind::kPeerRefused, process) != nullptr) continue;
     hit.processes.insert(process);
     prove(view, row->first, hit);

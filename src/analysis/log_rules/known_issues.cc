@@ -67,6 +67,7 @@ class Releases {
   // Of a process; of one that does not say it, or of nobody, what all say. 0: not told, or several.
   int32_t of(uint32_t process) const {
     const auto own = process == kNobody ? by_process_.end() : by_process_.find(process);
+    // Of several releases none is certain, so no issue speaks.
     const std::set<int32_t>& stated = own == by_process_.end() ? all_ : own->second;
     return stated.size() == 1 ? *stated.begin() : 0;
   }
@@ -97,6 +98,7 @@ std::set<std::string> cpus(const View& view) {
 
 bool on_arm(const View& view) {
   const std::set<std::string> found = cpus(view);
+  // 3 is NCCL's number of ARM's architecture.
   return !found.empty() && std::all_of(found.begin(), found.end(),
                                        [](const std::string& cpu) { return cpu.starts_with("3/"); });
 }
@@ -174,12 +176,14 @@ bool ended_by(std::string_view text, const std::string& signal) {
   if (has(text, "exitcode: -" + signal + ')') || has(text, "return code = -" + signal) ||
       has(text, "exit code: -" + signal) || has(text, "Signal " + signal + " ("))
     return true;
+  // The list has signals 7 (SIGBUS) and 11 (SIGSEGV), which shells print as words.
   return has(text, signal == "7" ? "Bus error (core dumped" : "Segmentation fault (core dumped");
 }
 
 // Lines that show the trouble, of processes whose release has the issue.
 Hit trouble(const View& view, const KnownIssue& issue, const Releases& releases, int32_t& release) {
   Hit hit;
+  // What launchers and programs print belongs to no process of NCCL: then all must have one release.
   const auto counts = [&](uint32_t process) {
     const int32_t of = releases.of(process);
     if (!is_within(of, issue)) return false;

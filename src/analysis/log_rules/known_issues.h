@@ -7,6 +7,7 @@
 
 namespace lockstep::analysis::log_rules {
 
+// One public issue: in which releases, what its trouble looks like in a log, and what else must show.
 struct KnownIssue {
   enum class Trouble : uint8_t {
     kWarned,      // a warning holds one of `words`, and all of `also`
@@ -40,6 +41,7 @@ struct KnownIssue {
   Sign sign;
   std::string_view what, workaround, source;
 };
+// In the order of the .def file; static storage.
 std::span<const KnownIssue> known_issue_list();
 
 }  // namespace lockstep::analysis::log_rules

@@ -125,6 +125,7 @@ std::vector<Finding> judge_sound(const LogModel& model) {
   std::set<std::pair<uint32_t, uint64_t>> reported;
   for (const Row& row : kRows) {
     for (Hit& hit : ask(row, view)) {
+      // By line and not by row: a row that cites a warning has told of it.
       reported.merge(hit.lines);
       findings.push_back(finding_of(row, view, std::move(hit)));
     }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of MESSAGE rows.
+// Conditions of MESSAGE rows: whether a line of the row's kind has the cause that the row tells of. NCCL
+// prints many causes with one text, and a number or a word in it says which. A condition looks at the line,
+// and at others of the log only where they say that it did no harm or followed from something else. Most ask
+// for level WARN, since NCCL also prints the same texts where it goes on in another way.
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
@@ -110,6 +113,7 @@ CudaCause cuda_cause(const Fact& fact) {
   const std::string text = fact.value(0);
   const bool has_number = !text.empty() && text[0] >= '0' && text[0] <= '9';
   const int64_t number = has_number ? to_int(text.substr(0, text.find_first_not_of("0123456789"))) : -1;
+  // A number, where there is one, decides alone: words may occur in several errors.
   for (const CudaError& error : kCudaErrors) {
     if (has_number ? number == error.number : has(text, error.words)) return error.cause;
   }
@@ -163,6 +167,7 @@ bool port_back(const View& view, const Fact& fact) {
   return warned(view, fact) &&
          (has(text, "port active") || has(text, "GID table changed") || has(text, "unknown event type (18)"));
 }
+// 3 is NVML_GPU_FABRIC_STATE_COMPLETED.
 bool fabric_unfinished(const View&, const Fact& fact) { return fact.value(3) != "3"; }
 bool out_of_memory(const View& view, const Fact& fact) {
   return warned(view, fact) && any_value_has(fact, "Cannot allocate memory");
@@ -226,6 +231,7 @@ bool ends_differ(const View& view, const Fact& fact) { return warned(view, fact)
 // Beside a transfer that failed they need not have: ranks that gave up are at other calls than those that
 // wait.
 std::optional<Hit> calls_mixed(const View& view) {
+  // A flushed request follows from an earlier failure on its queue, and is none of its own.
   constexpr int64_t kFlushed = 5;
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kCallsDiffer)) {
@@ -273,9 +279,12 @@ bool slower_than_any_slot(const View&, const Fact& fact) {
 }
 
 bool small_roce_mtu(const View&, const Fact& fact) {
+  // 3 is IBV_MTU_1024. A GID names a RoCE port, as InfiniBand's lines end in a LID.
   return fact.value(1) == "3" && fact.value(2).starts_with("GID");
 }
 
+// Statuses are libibverbs' ibv_wc_status: 1 local length, 4 local protection, 5 flushed, 9 a request that the
+// receiver cannot take, 10 remote access, 12 no answer, 13 receiver not ready.
 bool access_error(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 4;
 }
@@ -309,6 +318,7 @@ bool receiver_late(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 13;
 }
 bool other_error(const View& view, const Fact& fact) {
+  // Every status that has no row of its own still has this one, so that none is silent.
   constexpr int64_t kWithRows[] = {1, 4, 5, 9, 10, 12, 13};
   const int64_t status = completion_status(fact);
   return warned(view, fact) &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses, ports and classes of traffic: what keeps hosts from reaching each other, or slows them on the
-// way.
+// way. Logs show addresses, and neither routes nor counters. So different subnets count only beside a
+// connection that failed, and a missing class of traffic asks for the cards' counters.
 #include <algorithm>
 #include <map>
 
@@ -18,6 +19,7 @@ std::string without_port(const std::string& peer) { return peer.substr(0, peer.f
 
 // What hosts that reach each other share as a rule: two numbers of four, or that both are IPv6.
 std::string subnet_of(const std::string& address) {
+  // No log prints the length of a prefix. This guess is asked only once a connection has failed.
   if (std::count(address.begin(), address.end(), ':') > 1) return "IPv6";
   const size_t dot = address.find('.');
   const size_t second = dot == std::string::npos ? dot : address.find('.', dot + 1);
@@ -33,6 +35,7 @@ int64_t gid_of(const Fact& fact) {
 }  // namespace
 
 std::optional<Hit> different_subnets(const View& view) {
+  // Hosts in different subnets are normal where routes join them.
   if (view.facts(LineKind::kConnectFailed).empty()) return std::nullopt;
   std::map<std::string, Camps> worlds;
   for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
@@ -54,6 +57,7 @@ std::optional<Hit> different_subnets(const View& view) {
 std::optional<Hit> closed_ports(const View& view) {
   std::set<uint32_t> gone;
   for (const CommPart& part : view.model().comms) {
+    // A process that has ended closed its ports itself.
     if (part.ended || part.aborted) gone.insert(part.process);
   }
   std::map<std::string, uint32_t> alive;
@@ -95,6 +99,7 @@ std::optional<Hit> different_gids(const View& view) {
 std::optional<Hit> link_local_gid(const View& view) {
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kQueuePairFailed)) {
+    // fe80::/10 is valid on one link only, so no router forwards it.
     if (fact->is_warning && fact->first.text.find("GID fe80:") != std::string::npos) add(view, *fact, hit);
   }
   return unless_empty(std::move(hit));
@@ -105,6 +110,7 @@ std::optional<Hit> roce_without_class(const View& view) {
   for (const Fact* fact : view.facts(LineKind::kIbCards)) {
     const bool is_roce = fact->value(0).find("/RoCE") != std::string::npos;
     if (!is_roce || !view.spans_nodes(fact->process) || view.uses_sockets(fact->process)) continue;
+    // Either puts NCCL's traffic into a class, which the network may protect from loss.
     if (view.setting(fact->process, "IB_TC") != nullptr || view.setting(fact->process, "IB_SL") != nullptr)
       continue;
     add(view, *fact, hit);
@@ -172,6 +178,7 @@ std::optional<Hit> few_cores(const View& view) {
     for (const auto& [core, facts] : cores) {
       std::set<uint32_t> processes;
       for (const Fact* fact : facts) processes.insert(fact->process);
+      // The line says where a thread was when it began, and two of many may meet there by chance.
       if (processes.size() < 3 || processes.size() * 2 <= processes_of[host].size()) continue;
       hit.what = "the network threads of " + wording::count(processes.size(), "process") + " of " + host +
                  " run on one core";
@@ -187,6 +194,7 @@ std::optional<Hit> local_rank_gone(const View& view) {
   for (const CommPart& part : view.model().comms) {
     if (!part.aborted) continue;
     for (const Fact* fact : view.facts(LineKind::kLocalRankGone, part.process)) {
+      // The service thread also sees its own rank close.
       const bool is_other = to_int(fact->value(0)) != part.device;
       if (fact->first.file == part.abort.file && fact->first.line < part.abort.line && is_other)
         add(view, *fact, hit);
@@ -214,6 +222,7 @@ std::optional<Hit> debug_left_on(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.process_count(); ++process) {
     const Fact* subsystems = view.setting(process, "DEBUG_SUBSYS");
+    // COLL, which ALL includes, prints a line for each call.
     if (subsystems != nullptr && subsystems->value(1) == "ALL") add(view, *subsystems, hit);
   }
   if (view.model().collectives > kMany) {
@@ -246,6 +255,7 @@ std::optional<Hit> profiler_absent(const View& view) {
 std::optional<Hit> collnet_unused(const View& view) {
   std::set<uint32_t> reporting;
   for (const Connection& row : view.model().connections) {
+    // Who prints no connections may use CollNet unseen.
     if (row.transport == Transport::kNet) reporting.insert(row.process);
   }
   Hit hit;

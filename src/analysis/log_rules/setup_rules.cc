@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings, releases and hosts that do not fit together.
+// Settings, releases and hosts that do not fit together. Values are compared within each process's largest
+// communicator: a set of logs may be of several jobs, which differ with reason. Where NCCL itself says that
+// ranks differ, its word is used and nothing is compared.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -24,6 +26,7 @@ std::optional<Camps> divided(const View& view, const std::vector<uint32_t>& proc
   for (const uint32_t process : processes) {
     const Fact* proof = nullptr;
     const std::optional<std::string> value = value_of(process, proof);
+    // Behind a tear may stand what another process wrote.
     if (!value || (proof != nullptr && proof->is_torn)) continue;
     Camp& camp = worlds[view.world(process)][*value];
     camp.processes.insert(process);
@@ -87,6 +90,7 @@ void drop_silent_few(Camps& camps) {
     size_t others = 0;
     for (const auto& [value, other] : camps) others += &other == &camp->second ? 0 : other.processes.size();
     const size_t silent = camp->second.processes.size();
+    // Only one camp can be without proof: those that did not print the setting.
     if (camp->second.proof != nullptr || (silent >= 2 && silent >= others)) continue;
     camps.erase(camp);
     return;
@@ -125,10 +129,12 @@ std::optional<Hit> different_versions(const View& view) {
 std::optional<Hit> two_libraries(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
+    // Lines that name no process may be of several.
     if (view.model().processes[process].host.empty()) continue;
     std::map<std::string, const Fact*> stated;
     for (const LineKind kind : {LineKind::kVersion, LineKind::kRcclVersion}) {
       for (const Fact* fact : view.facts(kind, process)) stated.try_emplace(fact->value(0), fact);
+      // Two releases of one kind are two libraries.
       if (stated.size() > 1) break;
       stated.clear();  // RCCL tells of the NCCL that it was made from as well
     }
@@ -149,6 +155,7 @@ std::optional<Hit> different_settings(const View& view) {
     if (fact->process != kNobody && !is_of_the_host(fact->value(0)))
       processes_of[fact->value(0)].push_back(fact->process);
   }
+  // Before its first communicator is complete, a process may not have read them all.
   const std::set<uint32_t> complete = with_communicator(view);
   Hit hit;
   size_t differing = 0;
@@ -198,6 +205,7 @@ std::optional<Hit> different_link_layers(const View& view) {
                                 const bool ib = proof->value(0).find("/IB") != std::string::npos;
                                 const bool roce = proof->value(0).find("/RoCE") != std::string::npos;
                                 if (ib == roce) return std::nullopt;  // both, or neither: they can meet
+                                // A host with one kind only cannot reach a host with the other only.
                                 return ib ? "InfiniBand" : "RoCE";
                               }));
 }
@@ -222,6 +230,7 @@ std::optional<Hit> virtual_interface(const View& view) {
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
     const std::string name = interface_of(*fact);
+    // These lead to nothing outside their host, and within one host they work.
     const bool inside =
         name == "lo" || std::any_of(std::begin(kInside), std::end(kInside),
                                     [&](std::string_view part) { return name.starts_with(part); });
@@ -263,6 +272,8 @@ std::optional<Hit> forced_tuning(const View& view) {
 namespace {
 
 // Of the first communicator of which every process is there: what NCCL counts, against the names of hosts.
+// NCCL tells hosts apart by a hash of name and boot id. Containers with a boot id of their own look like
+// several hosts, clones with the same one like one host.
 std::optional<Hit> nodes_and_hosts(const View& view, bool more_nodes) {
   for (const auto& [group, parts] : view.groups()) {
     std::set<std::string> hosts;
@@ -275,6 +286,7 @@ std::optional<Hit> nodes_and_hosts(const View& view, bool more_nodes) {
       nodes = std::max(nodes, part->nodes);
       named_by_hand = named_by_hand || view.setting(part->process, "HOSTID") != nullptr;
     }
+    // With logs missing there are fewer names than hosts, which proves nothing.
     const bool all_here = static_cast<int32_t>(processes.size()) == parts.front()->ranks;
     const auto names = static_cast<int32_t>(hosts.size());
     if (!all_here || named_by_hand || nodes < 1 || (more_nodes ? nodes <= names : nodes >= names)) continue;

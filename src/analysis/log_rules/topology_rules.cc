@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL saw of the hardware, and the ways that it chose on it.
+// What NCCL saw of the hardware, and the ways that it chose on it. Devices are compared with their siblings
+// on the same host, so that no table of hardware has to be kept. Names of devices changed between releases;
+// both forms are known here.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -97,6 +99,7 @@ class Devices {
     std::string upper = hex;
     for (char& c : upper) c = c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c;
     const std::string& host = view_.model().processes[part.process].host;
+    // Newer releases put the number of the system first, and print lower-case digits.
     for (const std::string& name : {"GPU/0-" + std::string(hex), "GPU/" + upper}) {
       const auto found = by_name_.find(host + ' ' + name);
       if (found != by_name_.end()) return found->second;
@@ -104,10 +107,12 @@ class Devices {
     return nullptr;
   }
   Ends ends_of(const Connection& row) const {
+    // With PXN another rank's GPU serves the card, and the sender's distance to it does not matter.
     if (row.comm == kNobody || row.card < 0 || row.proxy >= 0) return {};
     Ends ends;
     ends.gpu = gpu_of(view_.model().comms[row.comm]);
     if (ends.gpu == nullptr) return ends;
+    // Cards are named as the GPUs of the same release are.
     const bool is_old = ends.gpu->name.find('-') == std::string::npos;
     ends.card = (is_old ? "NET/" : "NET/0-") + std::to_string(row.card);
     return ends;
@@ -218,6 +223,7 @@ std::optional<Hit> cards_look_alike(const View& view) {
       kinds.insert(path.kind);
       ++cards;
     }
+    // A virtual machine that hides its topology puts every card at the same distance.
     if (cards < 2 || kinds.size() != 1 || !is_through_cpu(*kinds.begin()) || hosts.uses_sockets(device.host))
       continue;
     if (hit.what.empty())
@@ -233,6 +239,7 @@ std::optional<Hit> topology_unread(const View& view) {
   Hit hit;
   for (const LineKind kind : {LineKind::kTopologyUnread, LineKind::kCardNotPci, LineKind::kDefaultSpeed}) {
     for (const Fact* fact : view.facts(kind)) {
+      // Over sockets the place of a card in the PCI tree and its speed decide little.
       const bool matters = kind == LineKind::kTopologyUnread || !view.uses_sockets(fact->process);
       if (matters) add(view, *fact, hit);
     }
@@ -256,6 +263,7 @@ std::optional<Hit> few_channels(const View& view) {
   constexpr int32_t kFew = 2, kMany = 8;
   constexpr double kNvLinkGbps = 100;
   const Devices devices(view);
+  // Between nodes fewer channels are normal, so communicators are held against their like.
   std::map<bool, bool> many_elsewhere;  // by whether nodes are spanned
   for (const CommPart& part : view.model().comms) {
     if (part.coll_channels >= kMany) many_elsewhere[part.nodes > 1] = true;
@@ -303,6 +311,7 @@ std::optional<Hit> ll128_off(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
     const auto ll128 = cost(view, process, "Ring", "LL128"), simple = cost(view, process, "Ring", "Simple");
+    // If Simple has no bandwidth either, the algorithm is off, and not the protocol.
     if (!ll128 || !simple || *ll128 > 0 || *simple <= 0) continue;
     const Fact* protocols = view.setting(process, "PROTO");
     const Fact* mixed = view.first(LineKind::kMixedCpus, process);
@@ -355,12 +364,14 @@ std::optional<Hit> p2p_level_too_low(const View& view) {
     if (row.comm == kNobody) continue;
     const CommPart& part = view.model().comms[row.comm];
     const TopologyDevice* from = devices.gpu_of(part);
+    // The line names ranks. Their GPUs stand in each member's own line about the communicator.
     const auto other = part_of.find({part.group, row.to});
     if (from == nullptr || other == part_of.end()) continue;
     const TopologyDevice* to = devices.gpu_of(*other->second);
     if (to == nullptr || !from->paths.contains(to->name)) continue;
     const Path& path = from->paths.at(to->name);
     const int allowed = path_rank(level->value(1));
+    // SYS allows every path. Levels as numbers, which older releases take, name no path and rank behind it.
     if (allowed >= path_rank("SYS") || path_rank(path.kind) <= allowed) continue;
     if (hit.what.empty())
       hit.what = ": it is " + level->value(1) + ", but the path from " + from->name + " to " + to->name +

@@ -24,6 +24,7 @@ View::View(const LogModel& model)
   for (const CommPart& part : model.comms) {
     if (part.nodes > 1) spans_nodes_[part.process] = true;
     if (!part.group.empty()) groups_[part.group].push_back(&part);
+    // A process is in its job's communicator and in those of groups; the largest tells jobs apart.
     if (part.ranks <= most[part.process]) continue;
     most[part.process] = part.ranks;
     worlds_[part.process] = part.group;
@@ -74,6 +75,7 @@ bool View::uses_sockets(uint32_t process) const {
 std::string View::who(const std::set<uint32_t>& processes) const {
   std::set<int32_t> ranks;
   for (const uint32_t process : processes) ranks.insert(model_.processes[process].rank);
+  // An unknown rank is -1 and sorts first: then none is named, as the list would not be whole.
   if (!ranks.empty() && *ranks.begin() >= 0) return wording::ranks({ranks.begin(), ranks.end()});
   if (processes.empty()) return "a process";
   if (processes.size() != 1) return wording::count(processes.size(), "process");

@@ -48,13 +48,17 @@ inline std::optional<Hit> unless_empty(Hit hit) {
 
 class View {
  public:
+  // Keeps a reference to the model, which must live as long, and to its strings. Costs one pass over the
+  // model.
   explicit View(const LogModel& model);
 
   const LogModel& model() const { return model_; }
   uint32_t process_count() const { return static_cast<uint32_t>(model_.processes.size()); }
   const TorchJob& torch() const { return torch_; }
+  // In the order of the model.
   std::vector<const Fact*> facts(LineKind kind) const;
   std::vector<const Fact*> facts(LineKind kind, uint32_t process) const;
+  // Null: the process never said it. `process` must be a row of the model, not kNobody.
   const Fact* first(LineKind kind, uint32_t process) const;
   // The last word on NCCL_<name>; null: the process never said.
   const Fact* setting(uint32_t process, std::string_view name) const;
@@ -62,6 +66,7 @@ class View {
   const std::string& world(uint32_t process) const { return worlds_[process]; }
   // Parts of each communicator that can be told from others.
   const std::map<std::string, std::vector<const CommPart*>>& groups() const { return groups_; }
+  // A communicator of it has several nodes, or a connection of it goes over the network.
   bool spans_nodes(uint32_t process) const { return spans_nodes_[process]; }
   // NCCL's network is its own TCP one, or another over TCP.
   bool uses_sockets(uint32_t process) const;

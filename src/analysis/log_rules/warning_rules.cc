@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings that are not known, and what became of the calls that printed them.
+// Warnings that are not known, and what became of the calls that printed them. When a call fails, each
+// function on its way back prints a line with file, line and result: a trace. A warning with a trace behind
+// it ended its call; one without may have done no harm. Traces without a warning tell that something failed,
+// and not why.
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
@@ -74,6 +77,7 @@ std::optional<Hit> communicator_gone(const View& view) {
   const bool was_aborted = aborted != comms.end();
   if (was_aborted) {
     prove(view, aborted->abort, hit);
+    // The abort has an earlier reason, which other findings may name.
     hit.severity = Severity::kWarning;
   }
   hit.what = call + (was_aborted
@@ -88,6 +92,7 @@ std::optional<Hit> failed_warnings(const View& view) {
   for (const Fact* fact : view.facts(LineKind::kUnknownWarning)) {
     const auto traces = view.facts(LineKind::kErrorTrace, fact->process);
     const bool failed = std::any_of(traces.begin(), traces.end(), [&](const Fact* trace) {
+      // A trace before the warning belongs to an earlier failure.
       return !result_text(result_of(*trace)).empty() && trace->first.file == fact->first.file &&
              trace->first.line > fact->first.line;
     });
@@ -100,6 +105,8 @@ std::optional<Hit> failed_warnings(const View& view) {
 }
 
 std::optional<Hit> bare_traces(const View& view) {
+  // A terminal that breaks lines leaves a warning without its process. Traces close behind it are then taken
+  // for its own.
   constexpr uint64_t kLinesBetween = 16;
   Hit hit;
   std::set<uint32_t> explained;

@@ -49,6 +49,7 @@ bool is_stopped(int32_t exit_code) { return exit_code == -15 || exit_code == -2 
 
 TorchJob::TorchJob(const readers::nccl_log::LogModel& model) : model_(model) {
   if (is_silent()) return;
+  // Each step needs those before it: reports name ranks by place in a group and stalls need the dead.
   read();
   add_desync();
   find_dead();
@@ -72,6 +73,7 @@ void TorchJob::read() {
     if (line.seq > 0 && !line.group.empty()) groups_at_[line.seq].insert(line.group);
     named_.insert(line.ranks.begin(), line.ranks.end());
     if (line.rank < 0) continue;
+    // Such a line says how a process ended, and nothing of how far it came in a group.
     if (line.remark == TorchRemark::kExit || line.remark == TorchRemark::kRaised) {
       named_.insert(line.rank);
       continue;
@@ -100,6 +102,7 @@ void TorchJob::read() {
   };
   for (size_t row = 0; row < model_.torch.size(); ++row) {
     const TorchLine& line = model_.torch[row];
+    // All numbers and functions come first: a line without a group is placed by what the others say.
     if (is_timeout(row) && !line.func.empty()) func_.try_emplace({group_beside(row), line.seq}, line.func);
   }
   for (size_t row = 0; row < model_.torch.size(); ++row) {
@@ -112,6 +115,7 @@ void TorchJob::read() {
   for (const auto& part : model_.comms) size_ = std::max(size_, part.ranks);
   for (auto& [name, group] : groups_) {
     for (const auto& [rank, position] : group.positions) {
+      // What timed out never completes, unless the job was started again into the same log.
       const bool completed_later =
           !position.timeouts.empty() && position.completed >= position.timeouts.begin()->first;
       group.is_of_attempts = group.is_of_attempts || completed_later;
@@ -129,6 +133,7 @@ std::string TorchJob::group_beside(size_t row) const {
   if (!line.group.empty() || !line.description.empty())
     return line.group.empty() ? line.description : line.group;
   const auto& rows = rows_of_rank_.at(line.rank);
+  // The lines stand close together; the bound keeps the search linear over a long log.
   constexpr std::ptrdiff_t kAhead = 64;
   auto at = std::upper_bound(rows.begin(), rows.end(), row);
   const auto end = rows.end() - at > kAhead ? at + kAhead : rows.end();
@@ -190,9 +195,11 @@ void TorchJob::add_desync() {
 
 void TorchJob::add_report(const TorchLine& line, TorchGroup& group) {
   const bool is_behind = line.remark == TorchRemark::kNotJoined || line.remark == TorchRemark::kNeverJoined;
+  // PyTorch counts from 1, so 0 is nothing yet.
   const int64_t had = line.remark == TorchRemark::kNeverJoined ? 0
                       : line.remark == TorchRemark::kNotJoined ? line.seq - 1
                                                                : line.seq;
+  // A line without a number says nothing of a place.
   if (had < 0) return;
   for (const int32_t in_group : line.ranks) {
     const auto at = group.rank_at.find(in_group);
@@ -219,6 +226,7 @@ void TorchJob::find_dead() {
   }
   // By file: when the first of the processes in a launcher's report ended. It ends the others, some of them
   // by force.
+  // The clock is the launcher's host's, in whole seconds.
   constexpr int64_t kTogetherS = 2;
   std::map<uint32_t, int64_t> first_end;
   for (const TorchLine& line : model_.torch) {
@@ -303,6 +311,7 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
       }
       stall.milliseconds = std::max(stall.milliseconds, timeout->second->milliseconds);
     } else if (position.progress == nullptr && !position.timeouts.empty()) {
+      // Its time was up in another operation, and no count says whether it called this one.
       stall.elsewhere.emplace(rank, position.timeouts.begin()->second);
     } else if (position.progress == nullptr) {
       stall.silent.push_back(rank);
@@ -364,6 +373,8 @@ void TorchJob::find_stalls() {
     }
     if (stall.seq < 0) continue;
     waiting_.insert(stall.waiting.begin(), stall.waiting.end());
+    // A desync report counts collectives alone, so it holds where sends are mixed into the groups' own
+    // counts.
     const bool is_known = (!group.mixes_counts || stall.is_reported) && !group.is_clashing &&
                           !group.is_of_attempts && !name.empty();
     if (is_known && differing_calls(stall) != nullptr) {
@@ -407,6 +418,7 @@ void TorchJob::find_circles() {
         circles_.push_back(std::move(circle));
         break;
       }
+      // A path that meets an earlier one goes on as that did: each stall is walked once.
       if (!seen.insert(stall).second) break;
       path.push_back(stall);
       // One that waits nowhere ends the path: it is the cause.

@@ -25,6 +25,8 @@ struct GroupRank {
   std::map<int64_t, std::string> started;        // what the desync report says that it began
 };
 
+// A process group of PyTorch. Lines name it by number, by description or not at all, so a group may be in
+// pieces.
 struct TorchGroup {
   std::string name;  // as findings of other evidence name it
   int32_t size = -1;
@@ -53,6 +55,7 @@ struct Stall {
   bool is_reported = false;  // a desync report names those behind
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
   std::map<std::string, const TorchLine*> proofs;                // of those
+  // Longest wait that a line tells of; -1: not said.
   int64_t milliseconds = -1;
   std::vector<const TorchLine*> evidence;
 };
@@ -65,17 +68,21 @@ struct Circle {
 
 class TorchJob {
  public:
+  // Keeps a reference to the model, and stalls point into it. Empty for logs without lines of PyTorch.
   explicit TorchJob(const readers::nccl_log::LogModel& model);
 
   bool is_silent() const { return model_.torch.empty(); }
+  // At most one a group, in the order of PyTorch's names of them.
   const std::vector<Stall>& stalls() const { return stalls_; }
   const std::vector<Circle>& circles() const { return circles_; }
   // Ranks that ended by themselves or were killed, and not because a time limit had passed.
   const std::map<int32_t, const TorchLine*>& dead() const { return dead_; }
+  // Each call looks through all lines.
   std::vector<const TorchLine*> lines(TorchRemark remark) const;
   // Ranks that the lines name, in whatever way, and say nothing themselves.
   std::vector<int32_t> without_lines() const;
   int32_t size() const { return size_; }  // of the job; -1: not said
+  // It waits in some stall.
   bool waits(int32_t rank) const { return waiting_.contains(rank); }
 
  private:
@@ -111,7 +118,7 @@ class TorchJob {
   std::vector<Circle> circles_;
 };
 
-// Who called what, by function where functions differ, else by size; null: nothing differs.
+// Who called what, by function if functions differ, else by size; null: nothing differs. Points into `stall`.
 const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall);
 // "operation 8 of default_pg (AllReduce)"
 std::string operation_text(const Stall& stall);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's watchdogs, its desync report and the launcher show: watchdog.h, as findings.
+// What PyTorch's watchdogs, its desync report and the launcher show: watchdog.h, as findings. A rank is said
+// to have never joined if its own count is behind and it neither waits elsewhere nor died. If no finding
+// explains the stop, one says what keeps Lockstep from telling and which logs would settle it.
 #include <algorithm>
 #include <iterator>
 
@@ -41,6 +43,7 @@ Hit hit_of(const View& view, const Stall& stall) {
   if (stall.seq > 0) hit.op_index = static_cast<uint64_t>(stall.seq - 1);
   for (const TorchLine* line : stall.evidence) prove(view, line->first, hit);
   if (stall.milliseconds > 0) {
+    // The longest wait that a watchdog printed: the job stood at least as long.
     const double ns = static_cast<double>(stall.milliseconds) * 1e6;
     hit.effect = Effect{.value = ns, .unit = "ns", .low = ns, .high = ns};
   }
@@ -177,6 +180,7 @@ bool is_silence(const Stall& stall) {
 }
 
 // Lines of PyTorch before 1.13: "ranks 3 and 5 waited for Broadcast".
+// Without numbers nobody can be compared, so nobody is blamed.
 std::optional<Hit> without_number(const View& view) {
   Hit hit;
   std::map<std::string, std::set<int32_t>> ranks_of_func;
@@ -318,6 +322,7 @@ std::optional<Hit> launcher_saw_end(const View& view) {
   for (const Stall& stall : view.torch().stalls()) {
     if (stall.dead.empty()) continue;
     hit = hit_of(view, stall);
+    // The lines of the dead are the proof; those of who waited only say what it led to.
     hit.evidence.clear();
     hit.what = "; " + waited(stall) + ": " + operation_text(stall);
     break;
@@ -354,6 +359,7 @@ std::optional<Hit> watchdog_remote_error(const View& view) {
 std::vector<Hit> watchdog_never_joined(const View& view) {
   std::vector<Hit> hits;
   for (const Stall& stall : view.torch().stalls()) {
+    // Who waits in another group is held up there, and that stall has a finding of its own.
     const Ranks ranks = causes(view, stall);
     if (stall.kind != StallKind::kNeverJoined || ranks.empty() || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);

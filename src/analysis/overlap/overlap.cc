@@ -27,6 +27,7 @@ std::vector<std::string> parts(const model::Job& job, const std::vector<RankOver
   int64_t all = 0;
   for (const RankOverlap& rank : ranks) {
     for (const model::ExposedFunc& of : job.processes[rank.process].exposed) {
+      // Kernels that belong to no known operation have no communicator to be named by.
       if (of.member == model::kNoRow) continue;
       Sum& sum = sums[{job.comm_name(job.members[of.member].comm), of.func}];
       sum.communicating += of.communicating_ns;
@@ -55,6 +56,8 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   const std::vector<RankOverlap> ranks = measure(job);
   // One rank alone may only have waited for another.
   if (ranks.size() < 2) return;
+  // Waiting for a late rank looks like exposed communication, and the rank that the others wait for has the
+  // least. What even that one has is not waiting.
   const auto least = std::min_element(
       ranks.begin(), ranks.end(),
       [](const RankOverlap& a, const RankOverlap& b) { return a.exposed_share() < b.exposed_share(); });

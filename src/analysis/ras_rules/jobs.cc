@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sorts snapshots into jobs, as no snapshot names its job. Two that show one communicator or one process are
+// of the same job, and so are those that a third one joins: a union-find over the rows of snapshots.
 #include "analysis/ras_rules/jobs.h"
 
 #include <algorithm>
@@ -29,12 +31,14 @@ class Jobs {
   }
   // The last snapshot of the job that this one is of.
   size_t last_of(size_t row) {
+    // Halves the way while it walks it, so that chains stay short.
     while (joined_[row] != row) row = joined_[row] = joined_[joined_[row]];
     return row;
   }
 
  private:
   void add_process(size_t row, const RankPlace& rank) {
+    // A number of a process names it on its host alone.
     if (!rank.host.empty() && rank.pid >= 0) join(row, processes_, std::pair(rank.host, rank.pid));
   }
   template <class Key>
@@ -42,6 +46,7 @@ class Jobs {
     const auto [at, is_new] = known.try_emplace(key, row);
     if (is_new || at->second == row) return;
     const size_t a = last_of(at->second), b = last_of(row);
+    // The later row stands for all: jobs come out in the order of their newest snapshots.
     joined_[std::min(a, b)] = std::max(a, b);
   }
 

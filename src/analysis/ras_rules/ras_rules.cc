@@ -79,6 +79,7 @@ void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& f
     std::optional<Case> found = row.rule(view, *comm);
     if (!found) continue;
     Finding finding = finding_of(row, view, *comm, std::move(*found));
+    // Findings that name nobody are not alike because of that.
     if (!finding.ranks.empty()) {
       const auto [at, is_new] = reported.try_emplace({finding.severity, finding.ranks}, findings.size());
       if (!is_new) {
@@ -86,6 +87,7 @@ void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& f
         continue;
       }
     }
+    // A damaged snapshot may have thousands of communicators with something wrong.
     if (findings.size() - first == kMostFindings) break;
     findings.push_back(std::move(finding));
   }
@@ -103,6 +105,7 @@ Finding missing(FindingId id, std::string statement, std::string_view advice) {
 // `now`: the snapshot that was judged.
 void report_missing(const readers::ras::RasModel& model, const Snapshot& now,
                     std::vector<Finding>& findings) {
+  // RAS's own timeouts matter for the snapshot that was judged; losses count in all, since each could decide.
   uint64_t cut = 0, bad = 0, timeouts = now.timeouts;
   for (const Snapshot& snapshot : model.snapshots) {
     cut += snapshot.cut ? 1 : 0;

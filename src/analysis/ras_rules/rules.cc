@@ -32,6 +32,7 @@ std::string_view error_text(int32_t result) {
 }
 
 bool is_error(int32_t result) { return result != kSuccess && result != kInProgress; }
+// What happened while it ran says more than how its creation ended.
 int32_t error_of(const Rank& rank) { return is_error(rank.async_error) ? rank.async_error : rank.init_state; }
 bool is_ending(const Rank& rank) { return rank.finalize_called || rank.destroyed; }
 
@@ -39,6 +40,7 @@ bool is_ending(const Rank& rank) { return rank.finalize_called || rank.destroyed
 std::vector<const Rank*> running(const Comm& comm) {
   std::vector<const Rank*> ranks;
   for (const Rank& rank : comm.ranks) {
+    // A rank without counts is one of which they are not known, and not one that launched nothing.
     const bool has_counts = comm.is_summary || !rank.launched.empty();
     if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && has_counts)
       ranks.push_back(&rank);
@@ -109,6 +111,7 @@ std::vector<std::string> uneven_functions(const std::vector<const Rank*>& ranks)
   for (const Rank* rank : ranks) {
     for (const auto& [func, count] : rank->launched) range.try_emplace(func, UINT64_MAX, 0);
   }
+  // A rank that does not list a function has launched none of it.
   for (auto& [func, counts] : range) {
     for (const Rank* rank : ranks) {
       const uint64_t count = launched(*rank, func);
@@ -179,6 +182,7 @@ std::optional<Case> other_operations(const View& view, const Comm& comm) {
   const std::vector<const Rank*> ranks = running(comm);
   std::map<std::vector<std::pair<std::string, uint64_t>>, std::vector<const Rank*>> camps;
   for (const Rank* rank : ranks) {
+    // Equal sums of different parts: ranks that called as often, and not the same.
     if (launched(*rank) != launched(*ranks.front())) return std::nullopt;  // who is behind comes first
     camps[rank->launched].push_back(rank);
   }
@@ -244,6 +248,7 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   const std::vector<std::string> uneven = uneven_functions(ranks);
   if (uneven.size() == 1) found.func = uneven.front();
   // A summary does not count operations of other functions.
+  // Numbers begin at 0, so the first operation that is missing bears the number of those that are there.
   if (!comm.is_summary) found.op_index = least;
   const uint64_t ahead = ranks.size() - found.blamed.size();
   const std::string operation =

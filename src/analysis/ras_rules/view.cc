@@ -72,6 +72,7 @@ View::View(const Job& job) : now_(job.back()) {
 
 View::Earlier View::earlier(const Comm& comm) const {
   const auto at = earlier_.find(comm.hash);
+  // One hash with two sizes is two communicators.
   return at == earlier_.end() || at->second.comm->size != comm.size ? Earlier{} : at->second;
 }
 
@@ -119,6 +120,7 @@ std::string View::place(const RankPlace& rank) const {
 
 uint64_t launched(const Rank& rank) {
   uint64_t sum = 0;
+  // Saturates: counts of a damaged file must not wrap to a small sum and make a rank look behind.
   for (const auto& [func, count] : rank.launched) sum += std::min(count, UINT64_MAX - sum);
   return sum;
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sums a job up by minute, so that a fleet's store grows with the time of its jobs and not with their
+// operations. A row is a kind of operations of one rank in one minute. Rows are made first, from the
+// operations alone; lateness and bandwidth then add to them, as both analyses report operation by operation.
+// Waiting and moving are thereby the numbers of the verdict.
 #include "analysis/rollup/rollups.h"
 
 #include <bit>
@@ -24,6 +28,7 @@ constexpr int64_t kMinuteNs = 60'000'000'000;
 // When an operation was there, on the reference host's clock if that is known.
 int64_t minute_of(const Job& job, uint32_t process, size_t op) {
   const JobOps& ops = job.processes[process].ops;
+  // An operation counts where its rank came to it. Without that the GPU's times still tell the minute.
   int64_t ns = ops.entered_ns(op);
   if (ns == 0) ns = ops.gpu_start_ns[op] != 0 ? ops.gpu_start_ns[op] : ops.gpu_end_ns[op];
   const auto common = ns == 0 ? std::nullopt : job.common_ns(process, ns);
@@ -60,6 +65,7 @@ class Rows {
                  .algo = signature.algo,
                  .proto = signature.proto,
                  .size_bits = static_cast<uint8_t>(std::bit_width(size))};
+      // Places in rows_ stay valid while it grows, as pointers would not.
       const auto [at, is_new] = known_.try_emplace(row.key(), static_cast<uint32_t>(rows_.size()));
       if (is_new) rows_.push_back(std::move(row));
       row_of_[i] = at->second;
@@ -67,6 +73,7 @@ class Rows {
       ++into.ops;
       into.bytes += size;
       int64_t gpu_ns = 0;
+      // Times of a damaged file may be anything: their difference must not overflow.
       if (ops.gpu_start_ns[i] == 0 ||
           __builtin_sub_overflow(ops.gpu_end_ns[i], ops.gpu_start_ns[i], &gpu_ns) || gpu_ns <= 0)
         continue;
@@ -80,6 +87,7 @@ class Rows {
                                  signature.kind == model::number(model::EventKind::kApiOp));
   }
 
+  // rollups.h promises the order of keys; the places of operations follow their rows.
   void sort() {
     std::vector<Rollup> sorted;
     std::vector<uint32_t> place(rows_.size());
@@ -115,6 +123,7 @@ void add_lateness(const Job& job, std::vector<Rows>& rows) {
   const straggler::Lateness lateness = straggler::measure(job, visit);
   for (uint32_t process = 0; process < rows.size(); ++process) {
     for (const straggler::LateOp& late : lateness.late[process]) {
+      // Blame within its uncertainty may be none, and sums over months would add it up.
       if (late.blame_ns <= late.error_ns || !straggler::costs_others(late)) continue;
       Rollup& into = rows[process].of(late.op);
       ++into.late_ops;
@@ -124,6 +133,7 @@ void add_lateness(const Job& job, std::vector<Rows>& rows) {
 }
 
 void add_bandwidth(const Job& job, std::vector<Rows>& rows) {
+  // An operation is counted on one rank alone: sums over ranks are sums over operations.
   bandwidth::measure(job, [&](const bandwidth::Moved& moved) {
     Rollup& into = rows[job.members[moved.member].process].of(moved.op);
     const double bus_bytes = static_cast<double>(moved.bytes) * moved.factor;
@@ -144,6 +154,7 @@ std::vector<Rollup> rollups(const Job& job) {
   std::vector<Rollup> out;
   for (Rows& of : rows) {
     out.insert(out.end(), std::make_move_iterator(of.all().begin()), std::make_move_iterator(of.all().end()));
+    // Each process's rows are freed as they are taken over, so that they are in memory once.
     of.all() = {};
   }
   return out;

@@ -21,6 +21,7 @@ constexpr size_t kMostWho = 16;
 
 // Calls in which a rank waits for others, or for its GPU, which does.
 bool waits(const Stack& stack) {
+  // Beginnings of names, as `all_gather_into_tensor` waits as well.
   constexpr std::string_view kCalls[] = {
       "all_reduce",         "all_gather",  "reduce",   "broadcast",
       "all_to_all",         "barrier",     "gather",   "scatter",
@@ -63,6 +64,7 @@ Group each_once(const StacksModel& model) {
   std::map<std::pair<int32_t, std::pair<std::string, int64_t>>, const Stack*> last;
   for (const Stack& stack : model.stacks) {
     const bool is_rank = stack.rank >= 0;
+    // Without a rank a process is known by its number, which is only unique in one file's host.
     last[{stack.rank, {is_rank ? "" : stack.file, is_rank ? -1 : stack.pid}}] = &stack;
   }
   Group once;
@@ -133,6 +135,7 @@ std::vector<Finding> judge(const StacksModel& model) {
   const bool stands_out = groups.size() == 2 && all.size() >= kFewest &&
                           most.size() >= 2 * groups[1].size() && waits(*most.front()) &&
                           !waits(*groups[1].front());
+  // Equally many ranks at both places, or a third place, leave open who waits for whom.
   Finding finding = stands_out ? outlier(groups[1], most) : undecided(groups, all.size());
   for (size_t i = 0; i < std::min(groups.size(), kMostLines); ++i)
     finding.evidence.push_back(who_of(groups[i]) + is_of(groups[i]) + place_of(*groups[i].front()) + " (" +

@@ -25,6 +25,7 @@ void add_rates(const Job& job, AcrossFigures& out) {
   bandwidth::Rates rates = bandwidth::measure(job);
   out.matched = rates.ops;
   out.untimed = rates.untimed;
+  // Sends are held against the best send, as each collective is against its own function.
   rates.rates.insert(rates.rates.end(), rates.pairs.begin(), rates.pairs.end());
   std::map<model::StringId, double> best;
   for (const bandwidth::Rate& rate : rates.rates)
@@ -110,16 +111,19 @@ void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& be
   for (size_t i = 0; i < ops.size(); ++i) {
     if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
     auto start = job.common_ns(process, ops.gpu_start_ns[i]);
+    // Without this host's clock nothing says in which step an operation was.
     if (!start) return;
     busy.push_back({start->ns, start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i]});
   }
   if (busy.empty()) return;
+  // Operations of several communicators overlap on one GPU: their union counts, and not their sum.
   for (int64_t covered : model::covered_between(model::union_of(std::move(busy)), begins))
     out.push_back(covered);
 }
 
 void add_steps(const Job& job, AcrossFigures& out) {
   const straggler::Steps steps = straggler::find_steps(job);
+  // Slices hold equal numbers of operations. They are no steps of the program, so their length says nothing.
   if (steps.source == straggler::Steps::Source::kSlices) return;
   out.steps.source = steps.source == straggler::Steps::Source::kMarks ? "marks" : "period";
   out.steps.period_ops = steps.period;
@@ -137,6 +141,7 @@ void add_overlap(const Job& job, AcrossFigures& out) {
   for (const overlap::RankOverlap& of : overlap::measure(job)) {
     const model::JobProcess& process = job.processes[of.process];
     for (const model::GpuStep& step : process.gpu_steps) {
+      // Times of a step are sums over the devices of its process.
       if (step.is_whole) exposed.push_back(step.exposed_ns / step.devices);
     }
     out.overlap.push_back({.host = std::string(job.text(process.row.host)),
@@ -155,6 +160,7 @@ void add_overlap(const Job& job, AcrossFigures& out) {
 }
 
 void add_links(const Job& job, AcrossFigures& out) {
+  // By pair of ranks: what its channels did is added up.
   for (const network::Link& link : network::pairs(network::links(job))) {
     LinkFigures row;
     if (link.comm != model::kNoRow) {

@@ -32,6 +32,7 @@ struct FitFigures {  // time = alpha + S / beta, with 95 % confidence
   double alpha_ns = 0, alpha_error_ns = 0, beta = 0, beta_low = 0,
          beta_high = 0;  // beta: GB/s; high 0: unbounded
 };
+// Sums over operations; quantiles are those of a histogram.
 struct WaitFigures {  // of a communicator, or of a rank
   std::string comm, host;
   uint64_t comm_id = 0;
@@ -40,6 +41,7 @@ struct WaitFigures {  // of a communicator, or of a rank
   double waiting_ns = 0, moving_ns = 0, blamed_ns = 0;
   double late_p50_ns = 0, late_p99_ns = 0;  // behind the median arrival
 };
+// From one rank to another, over all channels. Waits are sums over transfers, which run side by side.
 struct LinkFigures {  // see analysis/network/links.h
   std::string comm;
   uint64_t comm_id = 0;
@@ -49,6 +51,7 @@ struct LinkFigures {  // see analysis/network/links.h
   double rate = 0;                                // bytes/s; 0 unknown
   double sending_p50_ns = 0, sending_p99_ns = 0;  // of one transfer; 0 unknown
 };
+// Steps as analysis/straggler/lateness/steps.h finds them, of one process that has real ones.
 struct StepFigures {
   std::string source;       // "marks", "period" or "" where nothing tells
   uint32_t period_ops = 0;  // operations of one rank in a step
@@ -66,6 +69,7 @@ struct OverlapFigures {  // of a rank; see analysis/overlap/overlap.h
   bool whole = false;
   double length_ns = 0, computing_ns = 0, hidden_ns = 0, exposed_ns = 0, copying_ns = 0, idle_ns = 0;
 };
+// Everything that needs all ranks; empty lists where the job has nothing of it.
 struct AcrossFigures {
   std::vector<RateFigures> rates;  // the most time moving first
   std::vector<FitFigures> fits;

@@ -19,6 +19,7 @@ namespace {
 uint8_t bucket_of(uint64_t size) { return static_cast<uint8_t>(std::bit_width(size)); }
 uint64_t bucket_end(uint8_t bucket) { return bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket; }
 
+// Of marks of the program alone. A period that operations repeat in is found with all ranks, in across.cc.
 Durations steps_of(const model::Trace& trace) {
   std::vector<int64_t> begins, lengths;
   for (size_t i = 0; i < trace.marks.size(); ++i) {
@@ -31,6 +32,7 @@ Durations steps_of(const model::Trace& trace) {
 
 std::string comm_label(const model::Trace& trace, uint32_t comm) {
   if (comm == model::kNoRow) return "?";
+  // Without a name the id stands for it, which is equal on all members.
   if (auto name = trace.strings[trace.comms.name[comm]]; !name.empty()) return std::string(name);
   Json id = id_json(trace.comms.comm_id[comm]);
   return id.is_null() ? "?" : id.get<std::string>();
@@ -68,6 +70,7 @@ void Summary::add(const model::Trace& trace) {
   rank.seconds = static_cast<double>(process.last_ns - process.first_ns) * 1e-9;
   add_ops(trace, rank);
   add_histograms(trace);
+  // Counts begins of steps, one more than the lengths below.
   for (uint8_t is_step : trace.marks.all(&model::MarkTable::is_step)) rank.steps += is_step != 0;
   rank.step = steps_of(trace);
   ranks_.push_back(std::move(rank));
@@ -79,12 +82,15 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
       known;  // by comm, shape and bucket of this trace
   model::Intervals busy;
   for (size_t i = 0; i < ops.size(); ++i) {
+    // A record of a damaged file may name a shape or communicator that is not there.
     const bool has_shape = ops.shape[i] < trace.shapes.size();
     std::string_view func = has_shape ? trace.strings[trace.shapes.func[ops.shape[i]]] : "?";
     const uint32_t comm = ops.comm[i] < trace.comms.size() ? ops.comm[i] : model::kNoRow;
     const int64_t ranks = comm == model::kNoRow ? -1 : trace.comms.ranks[comm];
     const bool declared = ops.kind[i] == model::number(model::EventKind::kApiOp);
     uint64_t size = model::operation_size(func, ops.bytes[i], ranks, declared);
+    // Rows of this trace are numbers; texts are compared once a kind and not once an operation. Pointers stay
+    // valid, since a std::map moves nothing.
     OpSums*& sums = known[{comm, has_shape ? ops.shape[i] : model::kNoRow, bucket_of(size)}];
     if (sums == nullptr) {
       std::string datatype(has_shape ? trace.strings[trace.shapes.datatype[ops.shape[i]]] : "?");
@@ -96,6 +102,7 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
     sums->ranks = std::max(sums->ranks, ranks);
     ++rank.ops;
     rank.bytes += size;
+    // 0 is a time that was not recorded, here and below.
     if (ops.called_ns[i] != 0 && ops.enqueued_ns[i] > ops.called_ns[i]) {
       sums->enqueue.push_back(ops.enqueued_ns[i] - ops.called_ns[i]);
     }
@@ -104,6 +111,7 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
     sums->timed_bytes += size;
     busy.push_back({ops.gpu_start_ns[i], ops.gpu_end_ns[i]});
   }
+  // By union: operations of several streams may run at once, and a share must not exceed 1.
   if (!busy.empty() && rank.seconds > 0) {
     int64_t covered = 0;
     for (const model::Interval& interval : model::union_of(std::move(busy)))
@@ -112,6 +120,7 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
   }
 }
 
+// What a ring has forgotten is still in its histograms, which count since the process began.
 void Summary::add_histograms(const model::Trace& trace) {
   const model::HistogramTable& cells = trace.histograms;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -122,6 +131,7 @@ void Summary::add_histograms(const model::Trace& trace) {
     sums.ops += cells.ops[i];
     sums.bytes += cells.bytes[i];
     if (cells.timed[i] == 0) continue;
+    // 0 is no least value to start from.
     sums.min_ns = sums.timed == 0 ? cells.min_ns[i] : std::min(sums.min_ns, cells.min_ns[i]);
     sums.max_ns = std::max(sums.max_ns, cells.max_ns[i]);
     sums.timed += cells.timed[i];
@@ -145,7 +155,10 @@ SummaryFigures Summary::figures() {
                  summarize(sums.enqueue),
                  0,
                  0};
+    // The class of no bytes has no power of two below it.
     if (key.bucket == 0) op.size_from = 0;
+    // Bytes over time of all operations: large ones weigh more, as they do in the job. Only bytes of timed
+    // operations count.
     double total_ns = op.gpu.avg_ns * static_cast<double>(op.gpu.count);
     if (total_ns > 0) op.algbw = static_cast<double>(sums.timed_bytes) / total_ns;
     op.busbw = op.algbw * model::bus_factor(op.func, op.ranks);
@@ -157,6 +170,7 @@ SummaryFigures Summary::figures() {
     };
     return weight(a) > weight(b);
   });
+  // In the order of ranks, whatever order the files were read in.
   figures.ranks = ranks_;
   std::stable_sort(figures.ranks.begin(), figures.ranks.end(),
                    [](const RankFigures& a, const RankFigures& b) {

@@ -17,6 +17,7 @@
 
 namespace lockstep::analysis::summary {
 
+// Percentiles are values that occurred (nearest rank), so no operation lies between two.
 struct Durations {
   uint64_t count = 0;
   double min_ns = 0, avg_ns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
@@ -24,6 +25,7 @@ struct Durations {
 // Sorts them.
 Durations summarize(std::span<int64_t> values);
 
+// Operations of one function, type, communicator and size class, over all ranks.
 struct OpFigures {
   std::string func, datatype, comm;  // comm: its name, or its id
   uint64_t comm_id = 0;
@@ -33,6 +35,7 @@ struct OpFigures {
   Durations gpu, enqueue;               // enqueue: from the call to the end of NCCL's enqueueing, on the host
   double algbw = 0, busbw = 0;          // GB/s; 0 unknown
 };
+// One process. Times are of its own host's clock.
 struct RankFigures {
   std::string host;
   int64_t rank = -1, pid = 0, device = -1;  // device: as the host counts it
@@ -42,20 +45,26 @@ struct RankFigures {
   uint64_t steps = 0;
   Durations step;
 };
+// Histograms round sizes up, so `size_to` is in its class, unlike that of OpFigures. -1: no duration was
+// measured.
 struct RingFigures {  // ring retention: over the whole life of the processes
   std::string func, datatype;
   uint64_t size_to = 0, ops = 0, bytes = 0, timed = 0;
   double avg_ns = -1, min_ns = -1, max_ns = -1;
 };
+// Everything that needs no other rank. Rows of texts and numbers alone: the traces may be gone.
 struct SummaryFigures {
   std::vector<OpFigures> ops;  // the most GPU time first, then the most bytes
   std::vector<RankFigures> ranks;
   std::vector<RingFigures> ring;
 };
 
+// Not safe for several threads. Memory grows by 8 bytes for each duration that is known.
 class Summary {
  public:
+  // `trace` holds one process. Nothing of it is kept but numbers and texts.
   void add(const model::Trace& trace);
+  // Sorts the durations in place.
   SummaryFigures figures();
 
  private:
@@ -70,6 +79,7 @@ class Summary {
     int64_t ranks = -1;
     Column<int64_t> gpu, enqueue;
   };
+  // Histograms of all communicators and processes are added up.
   struct RingKey {
     std::string func, datatype;
     uint8_t bucket;

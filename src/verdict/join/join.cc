@@ -48,6 +48,7 @@ class Joiner {
   Joined join() {
     std::vector<Candidate> doubts;
     for (const EvidenceSource& source : sources_)
+      // Known of all sources before the first finding is placed, as is_doubt() asks it of each.
       watchdog_doubts_.push_back(std::any_of(
           source.findings.begin(), source.findings.end(),
           [](const analysis::Finding& f) { return f.id == FindingId::kEvidenceMissingWatchdog; }));
@@ -61,6 +62,7 @@ class Joiner {
         }
       }
     }
+    // What is certain has been placed by now, so that each doubt meets all of it.
     std::vector<Cluster> open;
     for (Candidate& doubt : doubts) {
       confirm(doubt);
@@ -72,6 +74,7 @@ class Joiner {
       dismiss(doubt);
       open.push_back({std::move(doubt)});
     }
+    // Only doubts that nothing has settled are compared with each other.
     narrow(open);
     for (Cluster& cluster : open) doubt_the_reachable(cluster.front());
     std::move(open.begin(), open.end(), std::back_inserter(clusters_));
@@ -141,9 +144,11 @@ class Joiner {
   bool same_trouble(const Candidate& a, const Candidate& b) const {
     const Family family = a.family();
     if (a.source == b.source || family != b.family()) return false;
+    // Settings are of the whole job, and need no rank or communicator in common.
     if (family == Family::kSetup) return a.finding.id == b.finding.id;
     if (family == Family::kDoubt && a.finding.id != b.finding.id) return false;
     if (family == Family::kSlow && a.kind() != b.kind()) return false;
+    // Where it cannot be told whether communicators are one, the ranks decide.
     if (!overlap(a.finding.ranks, b.finding.ranks) || same_comm(a, b) == false) return false;
     return family != Family::kStall || !contradict(a, b);
   }
@@ -192,6 +197,7 @@ class Joiner {
       if (!doubt.finding.ranks.empty() && !overlap(doubt.finding.ranks, first.finding.ranks) &&
           same_comm(first, doubt) != true)
         continue;
+      // Of several culprits the costliest is the likeliest to be what the doubt waits for.
       if (best == nullptr || first.finding.weight > best->front().finding.weight) best = &cluster;
     }
     if (best == nullptr) return false;
@@ -305,6 +311,8 @@ class Joiner {
     for (const CommLink& link : links_) {
       const bool forward = link.a == doubt.source && link.b == source && link.a_comm == *comm;
       const bool backward = link.b == doubt.source && link.a == source && link.b_comm == *comm;
+      // Counts of two kinds compare only if all operations at one place are the same; one that differs means
+      // that they count from different starts.
       if ((!forward && !backward) || link.compared == 0 || link.agreeing != link.compared) continue;
       const model::Job& job = *sources_[source].job;
       std::optional<uint32_t> calls;
@@ -429,6 +437,7 @@ class Joiner {
 
   // Two kinds that both tell of the ranks that the other one blames, and blame different ones for one wait.
   void note_disagreements() {
+    // Disagreements are added to the list that is looked through.
     const size_t count = clusters_.size();
     for (size_t i = 0; i < count; ++i) {
       for (size_t j = i + 1; j < count; ++j) {
@@ -452,7 +461,9 @@ class Joiner {
       return std::any_of(cluster.begin(), cluster.end(),
                          [&](const Candidate& p) { return p.source == source; });
     };
+    // Evidence that already supports the other finding does not contradict it.
     if (from(x, b.source) || from(y, a.source)) return false;
+    // A kind that does not see the ranks of the other could not have blamed them.
     if (!knows(a.source, b.finding.ranks) || !knows(b.source, a.finding.ranks)) return false;
     return !overlap(a.finding.ranks, b.finding.ranks) || contradict(a, b);
   }

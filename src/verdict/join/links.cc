@@ -47,6 +47,7 @@ Face face_of(const model::Job& job, uint32_t row) {
   for (size_t i = 0; i < comm.members.size(); ++i) {
     const uint32_t member = comm.members[i];
     const int32_t rank = member == kNoRow ? -1 : job.processes[job.members[member].process].row.rank;
+    // In the communicator of the whole job a rank is the job's, whether or not its process is there.
     face.members.push_back(rank >= 0 || !whole_job ? rank : static_cast<int32_t>(i));
   }
   return face;
@@ -94,6 +95,7 @@ Agreement compare_operations(const model::Job& a, uint32_t a_comm, const model::
   const model::Member* left = fullest(a, a_comm);
   const model::Member* right = fullest(b, b_comm);
   if (left == nullptr || right == nullptr) return seen;
+  // The newest first: rings keep those, and both kinds have most of them.
   const uint32_t end = std::min(a.next_index(*left), b.next_index(*right));
   const uint32_t begin = std::max(a.oldest_index(*left), b.oldest_index(*right));
   for (uint32_t index = end; index > begin && seen.compared < kCompareMost; --index) {
@@ -123,6 +125,7 @@ Calls calls_of(const model::Job& job, uint32_t comm) {
     const auto op = job.op_at(*member, index);
     const std::string_view func =
         op ? job.text(job.signatures[job.ops(*member).signature[*op]].func) : std::string_view();
+    // A hash instead of the list: jobs have thousands of communicators. FNV's prime keeps the order in it.
     calls.functions = calls.functions * 1099511628211u + std::hash<std::string_view>()(func);
   }
   return calls;
@@ -255,6 +258,7 @@ class Linker {
     std::map<uint32_t, std::vector<uint32_t>> x_of, y_of;  // by group
     for (const uint32_t x : xs) x_of[a_faces_.group_of(x)].push_back(x);
     for (const uint32_t y : ys) y_of[b_faces_.group_of(y)].push_back(y);
+    // Two groups of one kind that may both be a third one of the other leave it open.
     std::map<uint32_t, uint64_t> claims;  // on groups of b
     for (const auto& [group, rows] : x_of) {
       for (const uint32_t other : like_[group]) claims[other] += rows.size();
@@ -285,6 +289,7 @@ class Linker {
         const bool several = std::find_if(std::next(first), rows.end(), is_free) != rows.end();
         candidates += several ? 2 : 1;
         const Agreement* agreement = compared(x, other, calls, *first);
+        // Without all comparisons the best one is not known.
         if (agreement == nullptr) return;
         const auto key = [](const Agreement& g) { return std::pair(g.share(), g.compared); };
         if (best && key(*agreement) < key(best_agreement)) continue;

@@ -16,6 +16,7 @@ std::map<int32_t, uint32_t> newest_processes(const model::Job& job) {
   std::map<int32_t, uint32_t> processes;
   const std::vector<bool> replaced = model::replaced_processes(job);
   for (uint32_t i = 0; i < replaced.size(); ++i) {
+    // A finding of now is about the process that a rank was started as last.
     if (!replaced[i] && job.processes[i].row.rank >= 0) processes.emplace(job.processes[i].row.rank, i);
   }
   return processes;
@@ -59,6 +60,7 @@ void People::name(size_t own, analysis::Finding& finding) const {
     for (const Who& known_of : finding.who) learn(known_of, who);
     for (size_t i = 0; i < sources_.size(); ++i) {
       const EvidenceSource& source = sources_[i];
+      // Another run's rank 3 is another process.
       if (i != own && !same_time(source, sources_[own])) continue;
       if (const auto process = processes_[i].find(rank); process != processes_[i].end())
         learn(source.job->who(process->second), who);
