@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "analysis/log_rules/rules.h"
+#include "base/largest_camp.h"
 #include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
@@ -224,16 +225,11 @@ std::vector<Hit> watchdog_other_op(const View& view) {
   for (const Stall& stall : view.torch().stalls()) {
     if (stall.kind != StallKind::kOtherOp || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
-    size_t most = 0, of_that_size = 0;
-    for (const auto& [call, ranks] : *differing_calls(stall)) {
-      of_that_size = ranks.size() > most ? 1 : of_that_size + (ranks.size() == most ? 1 : 0);
-      most = std::max(most, ranks.size());
-    }
-    // Of as many on either side, either may be wrong.
-    for (const auto& [call, ranks] : *differing_calls(stall)) {
+    const auto* const usual = largest_camp(*differing_calls(stall));
+    for (const auto& camp : *differing_calls(stall)) {
+      const auto& [call, ranks] = camp;
       hit.what += (hit.what.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
-      if (ranks.size() < most || of_that_size > 1)
-        hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
+      if (&camp != usual) hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
       const TorchLine* proof = stall.proofs.at(call);
       if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }

@@ -153,6 +153,38 @@ TEST(RasRules, ThatOthersCalledIsAnotherThing) {
   EXPECT_EQ(finding.evidence[1], "rank 2 launched 9 operations (Broadcast 1, AllReduce 8)");
 }
 
+// Either of two may be wrong, and so may each of several that differ from the others.
+TEST(RasRules, OfOtherOperationsAllOddOnesAreNamed) {
+  const auto judged = [](const std::vector<size_t>& broadcasters, int32_t size) {
+    Comm comm = world(9, size);
+    for (const size_t rank : broadcasters) {
+      const auto number = static_cast<int32_t>(rank);
+      comm.ranks[rank] = member(number, 8, number, 1);
+    }
+    return only(judge_all({snapshot({comm}), snapshot({comm}, "2026-11-20 10:00:07")}));
+  };
+  EXPECT_EQ(judged({1}, 2).ranks, (std::vector<int32_t>{0, 1}));
+  const Finding halves = judged({4, 5, 6, 7}, 8);
+  EXPECT_EQ(halves.ranks, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(halves.statement,
+            "ranks 0-7 have launched as many operations of communicator 0xabc of 8 ranks each, but different "
+            "ones: any of them may be wrong");
+  Comm comm = world(9);
+  comm.ranks[2] = member(2, 8, 2, 1);
+  comm.ranks[6] = member(6, 7, 6, 2);
+  const Finding two = only(judge_all({snapshot({comm})}));
+  EXPECT_EQ(two.ranks, (std::vector<int32_t>{2, 6}));
+  EXPECT_EQ(two.statement,
+            "ranks 2 and 6 have launched as many operations as the 6 other ranks of communicator 0xabc of 8 "
+            "ranks, but different ones");
+}
+
+TEST(RasRules, AFunctionThatIsNotListedWasNotLaunched) {
+  Comm comm = world(9);
+  comm.ranks[2].launched = {{"AllReduce", 9}};
+  EXPECT_TRUE(judge_all({snapshot({comm})}).empty());
+}
+
 TEST(RasRules, NamesRanksOfTheJob) {
   Comm pair{.hash = "0x2", .size = 2, .ranks = {member(0, 5, 3), member(1, 4, 7)}, .missing = {}};
   EXPECT_EQ(only(judge_all({snapshot({pair, world(9)})})).ranks, std::vector<int32_t>{7});
