@@ -232,6 +232,15 @@ TEST(RasRules, AnErrorIsOfWhoHadItFirst) {
   EXPECT_EQ(finding.evidence[0], "3 other ranks report an error of another process");
 }
 
+TEST(RasRules, ErrorsThatDifferAreAllTold) {
+  Comm comm = world(9);
+  comm.ranks[2].async_error = 1;
+  comm.ranks[5].async_error = 4;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).statement,
+            "ranks 2 and 5 report an invalid argument or an unhandled CUDA error in communicator 0xabc of 8 "
+            "ranks");
+}
+
 TEST(RasRules, AnUnfinishedInitNamesWhoIsMissing) {
   Comm comm = world(0, 4);
   comm.ranks.pop_back();

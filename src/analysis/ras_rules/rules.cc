@@ -177,10 +177,14 @@ std::optional<Case> errors(const View&, const Comm& comm) {
   const auto victims = those(comm.ranks, remote);
   if (found.blamed.empty()) found.blamed = victims;
   if (found.blamed.empty()) return std::nullopt;
-  const auto first = static_cast<const Rank*>(found.blamed.front());
-  found.what = (are(found.blamed) ? "report " : "reports ") + std::string(error_text(error_of(*first))) +
-               " in " + View::name(comm);
-  if (!victims.empty() && error_of(*first) != kRemoteError)
+  std::set<std::string_view> texts;
+  for (const RankPlace* rank : found.blamed)
+    texts.insert(error_text(error_of(static_cast<const Rank&>(*rank))));
+  for (const std::string_view text : texts)
+    found.what +=
+        (found.what.empty() ? are(found.blamed) ? "report " : "reports " : " or ") + std::string(text);
+  found.what += " in " + View::name(comm);
+  if (!victims.empty() && found.blamed != victims)
     found.evidence.push_back(wording::count(victims.size(), "other rank") +
                              " report an error of another process");
   return found;
