@@ -56,9 +56,10 @@ std::string complete(char process, int rank, int ranks) {
   std::string line = begin(process, rank, ranks);
   return line.replace(line.size() - 5, 5, "COMPLETE");
 }
-std::string nodes(char process, int rank, int ranks, int count) {
+std::string nodes(char process, int rank, int ranks, int count, int local_rank = 0) {
   return std::string(1, process) + " comm 0x" + process + "0 rank " + std::to_string(rank) + " nRanks " +
-         std::to_string(ranks) + " nNodes " + std::to_string(count) + " localRanks 1 localRank 0 MNNVL 0";
+         std::to_string(ranks) + " nNodes " + std::to_string(count) + " localRanks 1 localRank " +
+         std::to_string(local_rank) + " MNNVL 0";
 }
 
 // Of RCCL's proxy trace.
@@ -364,10 +365,16 @@ std::vector<Case> cases() {
        {"a RAS keep-alive timeout error (20s) on socket connection with 198.51.100.9<1>"},
        {"a RAS keep-alive timeout warning (5s) on socket connection with 198.51.100.9<1>"}},
       {"rank-dead.local",
-       {begin('a', 0, 2), "a [Service thread] Connection closed by localRank 3",
+       {begin('a', 0, 2), nodes('a', 0, 2, 1), "a [Service thread] Connection closed by localRank 3",
         "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START"},
-       {begin('a', 0, 2), "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START",
+       {begin('a', 0, 2), nodes('a', 0, 2, 1), "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START",
         "a [Service thread] Connection closed by localRank 3"}},
+      // Each process sees one GPU, which is device 0.
+      {"rank-dead.local",
+       {begin('b', 1, 2), nodes('b', 1, 2, 1, 1), "b [Service thread] Connection closed by localRank 0",
+        "b comm 0xb0 rank 1 nranks 2 cudaDev 0 busId 1 - Abort START"},
+       {begin('b', 1, 2), nodes('b', 1, 2, 1, 1), "b [Service thread] Connection closed by localRank 1",
+        "b comm 0xb0 rank 1 nranks 2 cudaDev 0 busId 1 - Abort START"}},
       {"aborted.remote", {"a transport/net.cc:402 -> 6"}, {"a transport/net.cc:402 -> 7"}},
       {"aborted.proxy",
        {"aW [Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 3"},

@@ -190,12 +190,20 @@ std::optional<Hit> few_cores(const View& view) {
 
 // Closed by another process of the host before this one gave up.
 std::optional<Hit> local_rank_gone(const View& view) {
+  // The lines number ranks as the largest communicator does. A CUDA device has another number: where each
+  // process sees one GPU, all have device 0.
+  std::vector<int32_t> local_ranks(view.process_count(), -1);
+  for (const CommPart& part : view.model().comms) {
+    if (part.local_rank >= 0 && part.group == view.world(part.process))
+      local_ranks[part.process] = part.local_rank;
+  }
   Hit hit;
   for (const CommPart& part : view.model().comms) {
-    if (!part.aborted) continue;
+    const int32_t own = local_ranks[part.process];
+    if (!part.aborted || own < 0) continue;
     for (const Fact* fact : view.facts(LineKind::kLocalRankGone, part.process)) {
       // The service thread also sees its own rank close.
-      const bool is_other = to_int(fact->value(0)) != part.device;
+      const bool is_other = to_int(fact->value(0)) != own;
       if (fact->first.file == part.abort.file && fact->first.line < part.abort.line && is_other)
         add(view, *fact, hit);
     }

@@ -184,6 +184,7 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
     part->ranks = small(captures[2]);
     part->nodes = small(captures[3]);
     part->local_ranks = small(captures[4]);
+    part->local_rank = small(captures[5]);
     part->has_mnnvl = small(captures[6]) == 1;
     return;
   }

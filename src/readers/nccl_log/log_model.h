@@ -78,6 +78,7 @@ struct CommPart {
   int64_t tid = 0;
   uint64_t pointer = 0;
   int32_t rank = -1, ranks = -1, nodes = -1, local_ranks = -1;
+  int32_t local_rank = -1;  // among those of its node
   int32_t device = -1, nvml_device = -1;
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
