@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/utf8.h"
 #include "readers/nccl_log/log_parser.h"
 #include "tests/support/places.h"
 
@@ -1172,6 +1173,18 @@ TEST(LogRules, EvidenceIsFileAndLine) {
   EXPECT_EQ(finding->evidence[0],
             "job.log:2: h1:11:11 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1");
   EXPECT_EQ(finding->hosts, std::vector<std::string>{"h1"});
+}
+
+TEST(LogRules, TextIsNotCutWithinACharacter) {
+  std::string words;
+  while (words.size() < 300) words += "\xc3\xbc";
+  for (const std::string& more : {words, 'x' + words}) {
+    const auto findings = findings_of({"aW " + more});
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(valid_utf8(findings[0].statement), findings[0].statement);
+    EXPECT_TRUE(findings[0].evidence[0].ends_with("..."));
+    EXPECT_EQ(valid_utf8(findings[0].evidence[0]), findings[0].evidence[0]);
+  }
 }
 
 TEST(LogRules, CausesComeBeforeConsequences) {
