@@ -110,7 +110,9 @@ std::optional<Hit> edges_one_sided(const View& view) {
                                                  network_of(*edge.receive) + " at the other");
     hit.processes.insert(one->process);
     prove(view, one->first, hit);
-    if (!is_lost) prove(view, edge.receive->first, hit);
+    if (is_lost) continue;
+    hit.processes.insert(edge.receive->process);
+    prove(view, edge.receive->first, hit);
   }
   return unless_empty(std::move(hit));
 }

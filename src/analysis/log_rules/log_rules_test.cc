@@ -1187,6 +1187,15 @@ TEST(LogRules, TextIsNotCutWithinACharacter) {
   }
 }
 
+TEST(LogRules, BothEndsThatContradictEachOtherAreNamed) {
+  const auto findings = findings_of(two_hosts({"a Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+                                               "c Channel 00/0 : 0[0] -> 1[0] [receive] via NET/Socket/0"}));
+  const Finding* finding = find(findings, "evidence-missing.edges");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(finding->hosts, (std::vector<std::string>{"h1", "h2"}));
+}
+
 TEST(LogRules, CausesComeBeforeConsequences) {
   const auto findings =
       findings_of({"aW socketProgress: Connection closed by remote peer n2<47112>",
