@@ -1196,6 +1196,17 @@ TEST(LogRules, BothEndsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(finding->hosts, (std::vector<std::string>{"h1", "h2"}));
 }
 
+TEST(LogRules, ADamagedFileHidesNoCallsOfAnother) {
+  readers::nccl_log::LogParser parser;
+  parser.begin_file("whole.log");
+  for (int number = 0; number < 10'001; ++number) parser.feed(log_text({call('a', "AllReduce", number, 8)}));
+  parser.end_file();
+  parser.begin_file("damaged.log");
+  parser.feed(log_text({"c Using \x01 network"}));
+  parser.end_file();
+  EXPECT_NE(find(judge(parser.take()), "misconfigured.debug-level"), nullptr);
+}
+
 TEST(LogRules, CausesComeBeforeConsequences) {
   const auto findings =
       findings_of({"aW socketProgress: Connection closed by remote peer n2<47112>",
