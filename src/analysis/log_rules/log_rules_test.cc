@@ -1196,6 +1196,18 @@ TEST(LogRules, BothEndsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(finding->hosts, (std::vector<std::string>{"h1", "h2"}));
 }
 
+TEST(LogRules, ARankThatIsNotKnownIsNotNamed) {
+  const auto begin_of = [](char process, int rank) {
+    return std::string(1, process) + " ncclCommInitRank comm 0x" + process + "0 rank " +
+           std::to_string(rank) + " cudaDev 0 busId 1b000 commId 0xab - Init START";
+  };
+  const auto findings = findings_of(
+      {begin_of('a', 0), begin_of('c', 1), call('a', "AllReduce", 0, 8), call('c', "AllGather", 0, 8)});
+  const Finding* finding = find(findings, "joined-other-op.calls");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->ranks.empty());
+}
+
 TEST(LogRules, ADamagedFileHidesNoCallsOfAnother) {
   readers::nccl_log::LogParser parser;
   parser.begin_file("whole.log");
