@@ -43,7 +43,9 @@ std::string size_text(const TorchLine& line) {
 }
 
 // Signals with which a launcher stops what is left of a job.
-bool is_stopped(int32_t exit_code) { return exit_code == -15 || exit_code == -2 || exit_code == 0; }
+bool is_stopped(int32_t exit_code) {
+  return exit_code == 0 || signal_of(exit_code) == 15 || signal_of(exit_code) == 2;
+}
 
 }  // namespace
 
