@@ -184,7 +184,6 @@ std::optional<Hit> proxy_trace(const View& view) {
     prove(view, fact->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
-  hit.processes.clear();
   size_t reported = 0;
   for (const std::string& wait : waits) {
     if (reported++ < kShown) hit.what += (hit.what.empty() ? "" : ", ") + wait;
