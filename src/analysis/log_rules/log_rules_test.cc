@@ -241,6 +241,22 @@ std::vector<Case> cases() {
                   "c comm 0xc0 rank 1 nranks 2 cudaDev 0 busId 1b000 - Abort START",
                   "aW socketPollConnect: connect to 198.51.7.5<39611> returned Connection timed out, "
                   "exceeded error retry count after 35"})},
+      // Of two processes there, the one that has ended may be the one.
+      {"misconfigured.firewall",
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>",
+                  "h2:22:22 [1] NCCL INFO Bootstrap: Using e0:198.51.7.5<0>",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"}),
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>",
+                  "h2:22:22 [1] NCCL INFO Bootstrap: Using e0:198.51.7.5<0>",
+                  "c comm 0xc0 rank 1 nranks 2 cudaDev 0 busId 1b000 - Abort START",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"})},
+      {"misconfigured.firewall",
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>", "  rank      : 0 (local_rank: 0)",
+                  "  exitcode  : -9 (pid: 11)",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"}),
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>", "  rank      : 1 (local_rank: 0)",
+                  "  exitcode  : -9 (pid: 21)",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"})},
       {"misconfigured.gid-link-local",
        {"aW Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, curr state INIT, next "
         "state RTR, local GID index 3, "

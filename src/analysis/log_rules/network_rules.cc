@@ -53,18 +53,23 @@ std::optional<Hit> different_subnets(const View& view) {
   return hit;
 }
 
-// A peer whose own log goes on was not reached.
+// A peer whose own log goes on was not reached. Its port is not told: it is any of those with its address.
 std::optional<Hit> closed_ports(const View& view) {
+  const auto& dead = view.torch().dead();
   std::set<uint32_t> gone;
   for (const CommPart& part : view.model().comms) {
     // A process that has ended closed its ports itself.
-    if (part.ended || part.aborted) gone.insert(part.process);
+    if (part.ended || part.aborted || dead.contains(view.model().processes[part.process].rank))
+      gone.insert(part.process);
   }
   std::map<std::string, uint32_t> alive;
+  std::set<std::string> left;  // addresses of those that are gone
   for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
-    if (fact->process != kNobody && !gone.contains(fact->process))
-      alive.emplace(address_of(*fact), fact->process);
+    if (fact->process == kNobody) continue;
+    if (gone.contains(fact->process)) left.insert(address_of(*fact));
+    alive.emplace(address_of(*fact), fact->process);
   }
+  std::erase_if(alive, [&](const auto& row) { return left.contains(row.first); });
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kConnectFailed)) {
     if (fact->process == kNobody || !fact->is_warning) continue;
