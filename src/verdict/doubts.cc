@@ -15,6 +15,7 @@
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "model/restarts.h"
+#include "readers/native/native.h"
 #include "run/process_files.h"
 
 namespace lockstep::verdict {
@@ -161,9 +162,10 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
   finding.weight = std::numeric_limits<double>::max();
   finding.advice = "Give the files of one run, each once; `lockstep compare A B` compares two runs.";
   for (const Evidence& evidence : run.evidence) {
-    if (!evidence.job) continue;
+    // The paths name who is in these.
+    if (!evidence.job || evidence.source == readers::native::kFormat.summary) continue;
     for (const model::JobProcess& process : evidence.job->processes) {
-      if (is_captured(evidence, process) && evidence.source.ends_with(".db"))
+      if (is_captured(evidence, process))
         sightings.push_back({evidence.source, process.row.rank,
                              digits(evidence.job->text(process.row.boot_id)), process.row.pid});
     }

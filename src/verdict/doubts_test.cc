@@ -123,6 +123,20 @@ TEST(SeveralJobs, RanksThatTwoInputsHold) {
   EXPECT_FALSE(several_jobs(run, {{"a", -1, "b", 10}, {"b", -1, "b", 20}}));
 }
 
+// Whatever they are called.
+TEST(SeveralJobs, RanksThatTwoDatabasesHold) {
+  DiagnosedRun run = run_of(4);
+  run.evidence.push_back(std::move(run_of(4).evidence[0]));
+  for (auto& process : run.evidence[1].job->processes) process.row.pid += 100;
+  run.evidence[0].source = "a.sqlite";
+  run.evidence[1].source = "b.sqlite";
+  const auto finding = several_jobs(run, {});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->statement, "these are files of two runs: a.sqlite and b.sqlite both hold ranks 0-3");
+  for (auto& process : run.evidence[1].job->processes) process.row.pid -= 100;
+  EXPECT_FALSE(several_jobs(run, {})) << "one run, merged twice";
+}
+
 TEST(SeveralJobs, AFileThatTwoInputsHold) {
   const DiagnosedRun run = run_of(4);
   const auto finding = several_jobs(run, {{"a", 0, "b", 10, "x.nccl.lks"}, {"c", 0, "b", 10, "x.nccl.lks"}});
