@@ -203,11 +203,17 @@ bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
   if (finding.id != FindingId::kInitStuckLog && finding.id != FindingId::kEvidenceMissingInit) return false;
   for (const Evidence& evidence : run.evidence) {
     if (!evidence.job || !cover(evidence).still_runs()) continue;
-    const auto& processes = evidence.job->processes;
-    return std::any_of(processes.begin(), processes.end(), [&](const model::JobProcess& process) {
+    std::set<int32_t> ranks, busy;
+    for (const model::JobProcess& process : evidence.job->processes) {
       const model::Process& row = process.row;
+      ranks.insert(row.rank);
       // Measured on the process's own clock, from its last record: a creation that takes longer is reported.
-      return std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs;
+      if (std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs)
+        busy.insert(row.rank);
+    }
+    // That others are busy says nothing of those in the creation.
+    return !busy.empty() && std::all_of(finding.ranks.begin(), finding.ranks.end(), [&](int32_t rank) {
+      return busy.contains(rank) || !ranks.contains(rank);
     });
   }
   return false;

@@ -166,6 +166,22 @@ TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
   EXPECT_FALSE(is_in_progress(stuck, DiagnosedRun())) << "a pasted log stays as it is";
 }
 
+TEST(InProgress, OthersThatAreBusyHideNoRankThatIsNot) {
+  const DiagnosedRun run = run_of(2, [](model::Job& job) {
+    for (model::JobProcess& process : job.processes) {
+      process.row.closed = 0;
+      process.liveness = model::Liveness::kRunning;
+      process.row.heartbeat_ns = process.row.last_ns + (process.row.rank == 0 ? 3'600'000'000'000 : 1);
+    }
+  });
+  Finding stuck(FindingId::kInitStuckLog);
+  for (const auto& [ranks, hides] : std::initializer_list<std::pair<std::vector<int32_t>, bool>>{
+           {{}, true}, {{0}, false}, {{1}, true}, {{0, 1}, false}, {{1, 7}, true}}) {
+    stuck.ranks = ranks;
+    EXPECT_EQ(is_in_progress(stuck, run), hides);
+  }
+}
+
 TEST(UnreadInputs, ChangeTheExitCode) {
   DiagnosedRun run = run_of(4);
   EXPECT_FALSE(unread_inputs(run));
