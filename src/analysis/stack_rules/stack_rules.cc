@@ -59,10 +59,13 @@ std::string who_of(const Group& group) {
 
 std::string is_of(const Group& group) { return group.size() == 1 ? " is at " : " are at "; }
 
-// Each rank or process once, the last of it.
+// Each rank or process once, the last of it. Launchers are none.
 Group each_once(const StacksModel& model) {
   std::map<std::pair<int32_t, std::pair<std::string, int64_t>>, const Stack*> last;
+  const bool are_launchers = std::all_of(model.stacks.begin(), model.stacks.end(),
+                                         [](const Stack& stack) { return stack.is_launcher; });
   for (const Stack& stack : model.stacks) {
+    if (stack.is_launcher && !are_launchers) continue;
     const bool is_rank = stack.rank >= 0;
     // Without a rank a process is known by its number, which is only unique in one file's host.
     last[{stack.rank, {is_rank ? "" : stack.file, is_rank ? -1 : stack.pid}}] = &stack;
