@@ -253,7 +253,7 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   bool logs_alone = !run.evidence.empty();
   for (const Evidence& evidence : run.evidence) {
     logs_alone = logs_alone && evidence.logs != nullptr;
-    if (evidence.is_of_hosts) continue;
+    if (evidence.is_of_hosts || evidence.is_empty) continue;
     // Snapshots count the operations of all ranks themselves.
     if (!evidence.job && evidence.logs == nullptr) return std::nullopt;
     if (!evidence.job) continue;

@@ -9,6 +9,7 @@
 
 #include "analysis/testing/job_builder.h"
 #include "base/exit_codes.h"
+#include "base/temporary_directory.h"
 
 namespace lockstep::verdict {
 namespace {
@@ -261,8 +262,29 @@ TEST(Enough, LogsAloneAreNot) {
   DiagnosedRun ras;
   ras.evidence.emplace_back().source = "snapshots of NCCL's RAS";
   EXPECT_FALSE(too_little(ras));
+  ras.evidence[0].is_empty = true;
+  EXPECT_TRUE(too_little(ras));
   logs.evidence.push_back(std::move(run_of(4).evidence[0]));
   EXPECT_FALSE(too_little(logs));
+}
+
+TEST(Enough, ASnapshotWithoutACommunicatorIsNot) {
+  const auto folder = TemporaryDirectory::make();
+  ASSERT_TRUE(folder);
+  const auto code = [&](const std::string& comms) {
+    const std::string path = folder->path() + "/ras.json";
+    std::ofstream(path)
+        << "{\"nccl_version\": \"2.28.9\", \"timestamp\": \"2026-11-20 10:00:00\", \"communicators_count\": 1,\n"
+           "\"communicators\": [" +
+               comms + "], \"ras\": {}}\n";
+    const auto run = diagnose({path}, [](double) {});
+    EXPECT_TRUE(run);
+    return run ? exit_code(run->diagnosis) : -1;
+  };
+  EXPECT_EQ(code(""), kExitCannotTell);
+  EXPECT_EQ(code(R"({"hash": "0xab", "size": 1, "ranks": [{"rank": 0, "host": "h", "pid": 7, "cuda_dev": 0,
+    "status": {"init_state": 0}, "collective_counts": {"AllReduce": 8}}], "missing_ranks": []})"),
+            kExitOk);
 }
 
 // The table of docs/diagnose.md.
