@@ -99,6 +99,16 @@ TEST(RasRules, ARankThatGoesOnIsNot) {
   EXPECT_TRUE(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}).empty());
 }
 
+TEST(RasRules, ARankThatGoesOnHidesNoneThatStandsStill) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  early.ranks[6].launched[1].second = 7;
+  late.ranks[6].launched[1].second = 8;
+  const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}));
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+}
+
 TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
   Comm early = world(9), late = world(12), other = world(3);
   early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;

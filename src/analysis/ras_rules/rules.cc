@@ -255,10 +255,11 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   }
   if (const Comm* const before = view.before(comm); before != nullptr) {
     // Who goes on is not stuck.
-    for (const RankPlace* rank : found.blamed) {
+    std::erase_if(found.blamed, [&](const RankPlace* rank) {
       const Rank* const was = find(*before, rank->rank);
-      if (was != nullptr && launched(*was) < least) return std::nullopt;
-    }
+      return was != nullptr && launched(*was) < least;
+    });
+    if (found.blamed.empty()) return std::nullopt;
   }
   const std::vector<std::string> uneven = uneven_functions(ranks);
   if (uneven.size() == 1) found.func = uneven.front();
