@@ -109,6 +109,14 @@ TEST(RasRules, ARankThatGoesOnHidesNoneThatStandsStill) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
 }
 
+TEST(RasRules, ASnapshotWithoutACommunicatorHidesNoOlderOne) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  const Finding finding = only(judge_all(
+      {snapshot({early}), snapshot({late}, "2026-11-20 10:00:07"), snapshot({}, "2026-11-20 10:00:14")}));
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+}
+
 TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
   Comm early = world(9), late = world(12), other = world(3);
   early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
