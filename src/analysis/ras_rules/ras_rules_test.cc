@@ -372,6 +372,15 @@ std::string text_report(const std::string& details, const std::string& gpus = "8
          details;
 }
 
+// A text names those who stand out, and not the others, who are at work.
+TEST(RasRules, WhoAbortsAmongOthersThatTheTextDoesNotNameIsAWarning) {
+  Comm comm{.hash = "0xabc", .size = 8, .is_summary = true, .ranks = {member(2, 9)}, .missing = {}};
+  comm.ranks[0].aborted = true;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).severity, Severity::kWarning);
+  comm.size = 1;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).severity, Severity::kNote);
+}
+
 // The table says that something is wrong, and what it is, is not there.
 TEST(RasRules, ATextThatEndsEarlyIsNoHealthyJob) {
   const std::string text = text_report("  Communicator ranks have different AllReduce operation counts\n");

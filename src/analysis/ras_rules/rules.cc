@@ -338,7 +338,7 @@ std::optional<Case> aborting(const View&, const Comm& comm) {
   Case found;
   found.blamed = those(comm.ranks, [](const Rank& rank) { return rank.aborted; });
   if (found.blamed.empty()) return std::nullopt;
-  found.severity = running(comm).empty() ? Severity::kNote : Severity::kWarning;
+  found.severity = staying(comm) == 0 ? Severity::kNote : Severity::kWarning;
   found.what = has_of(found.blamed) + " aborted " + View::name(comm);
   return found;
 }
