@@ -32,6 +32,13 @@ bool waits(const Stack& stack) {
                      [&](std::string_view call) { return stack.called.starts_with(call); });
 }
 
+// Also in a call of which only one other rank, or another program, may be meant.
+bool may_wait(const Stack& stack) {
+  constexpr std::string_view kCalls[] = {"send", "recv", "wait_tensor"};
+  return waits(stack) || std::any_of(std::begin(kCalls), std::end(kCalls),
+                                     [&](std::string_view call) { return stack.called.starts_with(call); });
+}
+
 using Group = std::vector<const Stack*>;
 
 std::string place_of(const Stack& stack) {
@@ -137,7 +144,7 @@ std::vector<Finding> judge(const StacksModel& model) {
   // All others wait at one place, and are most of them.
   const bool stands_out = groups.size() == 2 && all.size() >= kFewest &&
                           most.size() >= 2 * groups[1].size() && waits(*most.front()) &&
-                          !waits(*groups[1].front());
+                          !may_wait(*groups[1].front());
   // Equally many ranks at both places, or a third place, leave open who waits for whom.
   Finding finding = stands_out ? outlier(groups[1], most) : undecided(groups, all.size());
   for (size_t i = 0; i < std::min(groups.size(), kMostLines); ++i)

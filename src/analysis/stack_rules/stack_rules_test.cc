@@ -48,7 +48,9 @@ TEST(StackRules, WhoIsElsewhereThanThoseWhoWaitStandsOut) {
 
 TEST(StackRules, NobodyIsBlamedWhereNoneStandsOut) {
   for (const StacksModel& model :
-       {job(2, 1), job(8, 3), job(8, 0), job(8, 1, "load"), job(8, 1, "all_reduce", "barrier"), job(1, 0)}) {
+       {job(2, 1), job(8, 3), job(8, 0), job(8, 1, "load"), job(8, 1, "all_reduce", "barrier"),
+        job(8, 1, "all_reduce", "recv"), job(8, 1, "all_reduce", "send_object_list"),
+        job(8, 1, "all_reduce", "wait_tensor"), job(8, 1, "recv"), job(1, 0)}) {
     const Finding finding = only(model);
     EXPECT_EQ(id_text(finding.id), "evidence-missing.stacks");
     EXPECT_TRUE(finding.ranks.empty());
