@@ -1298,6 +1298,26 @@ TEST(LogRules, RanksOutOfStepAreNotSaidToCallOneOperation) {
             "rank 0 calls BARRIER, and rank 1 calls GATHER");
 }
 
+// PyTorch says ranks of the group; the mark before the line is that of the job.
+TEST(LogRules, RanksOfAGroupAreNotTakenForRanksOfTheJob) {
+  const auto line = [](const std::string& mark, int own, int other) {
+    return mark + "RuntimeError: Detected mismatch between collectives on ranks. Rank " +
+           std::to_string(own) + " is running collective: CollectiveFingerPrint(OpType=BARRIER), but Rank " +
+           std::to_string(other) + " is running collective: CollectiveFingerPrint(OpType=GATHER)";
+  };
+  const Finding both = findings_of({line("[rank4]: ", 0, 1), line("[rank6]: ", 1, 0)})[0];
+  EXPECT_EQ(both.ranks, (std::vector<int32_t>{4, 6}));
+  EXPECT_EQ(both.statement, "rank 4 calls BARRIER, and rank 6 calls GATHER");
+  const Finding one = findings_of({line("[rank4]: ", 0, 1)})[0];
+  EXPECT_TRUE(one.ranks.empty()) << "the other's number is not known";
+  EXPECT_EQ(one.statement, "rank 4 calls BARRIER, and rank 1 of a group calls GATHER");
+  const Finding several =
+      findings_of({line("[rank4]: ", 0, 1), line("[rank6]: ", 1, 0), line("[rank7]: ", 1, 0)})[0];
+  EXPECT_TRUE(several.ranks.empty()) << "of two groups";
+  EXPECT_EQ(findings_of({line("[rank4]: ", 4, 1)})[0].ranks, (std::vector<int32_t>{1, 4}));
+  EXPECT_EQ(findings_of({line("", 4, 1)})[0].ranks, (std::vector<int32_t>{1, 4}));
+}
+
 TEST(LogRules, TheXidThatCausedAnotherIsTold) {
   const std::string head = "NVRM: Xid (PCI:0000:18:00): 45, ";
   for (const std::string tail : {"pid=7, name=python3, Ch 00000001", "Ch 00000001"})

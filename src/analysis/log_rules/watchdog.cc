@@ -73,7 +73,7 @@ TorchGroup& TorchJob::group_of(const std::string& name, const std::string& descr
 void TorchJob::read() {
   for (size_t row = 0; row < model_.torch.size(); ++row) {
     const TorchLine& line = model_.torch[row];
-    if (line.other_rank >= 0) named_.insert(line.other_rank);
+    if (line.other_rank >= 0 && line.remark != TorchRemark::kMismatch) named_.insert(line.other_rank);
     if (line.remark == TorchRemark::kProgress && line.other_rank >= 0) gave_up_.insert(line.other_rank);
     if (line.seq > 0 && !line.group.empty()) groups_at_[line.seq].insert(line.group);
     named_.insert(line.ranks.begin(), line.ranks.end());

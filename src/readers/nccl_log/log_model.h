@@ -145,12 +145,13 @@ enum class TorchRemark : uint8_t {
   kLockHeld,       // Python's lock (GIL) was not to be had
   kCalledAt,       // where the operation that failed was called: text
   kGroup,          // a group was made: size
-  kMismatch,       // two ranks call different things: other_rank, seq, op, other_seq, text
-  kAnnounced,      // what a rank is about to call, of all its lines the one with the highest number: seq, op
-  kNeverJoined,    // desync report: ranks that joined nothing
-  kNotJoined,      // desync report: ranks that have not joined seq
-  kNotFinished,    // desync report: ranks that joined seq and have not finished it
-  kStarted,        // desync report: ranks that began seq as op, or ended it
+  kMismatch,     // two ranks of a group call different things: group_rank and other_rank, seq, op, other_seq,
+                 // text
+  kAnnounced,    // what a rank is about to call, of all its lines the one with the highest number: seq, op
+  kNeverJoined,  // desync report: ranks that joined nothing
+  kNotJoined,    // desync report: ranks that have not joined seq
+  kNotFinished,  // desync report: ranks that joined seq and have not finished it
+  kStarted,      // desync report: ranks that began seq as op, or ended it
   kFinished,
   kExit,    // the launcher says that the process ended: exit_code
   kRaised,  // the program ended itself by an exception that did not follow from another rank's end: text
