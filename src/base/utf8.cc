@@ -42,6 +42,12 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
+std::string_view cut_utf8(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 namespace {
 
 // Of valid UTF-8, by its first byte.
@@ -71,13 +77,8 @@ bool is_shown(std::string_view character) {
 
 std::string shown_name(std::string_view text, size_t most) {
   constexpr std::string_view kCut = "...";
-  size_t end = text.size();
-  if (end > most) {
-    end = most - kCut.size();
-    // Not within a character.
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  }
-  const std::string valid = valid_utf8(text.substr(0, end));
+  const bool is_cut = text.size() > most;
+  const std::string valid = valid_utf8(is_cut ? cut_utf8(text, most - kCut.size()) : text);
   std::string out;
   for (size_t i = 0; i < valid.size();) {
     const size_t size = character_size(valid[i]);
@@ -88,7 +89,7 @@ std::string shown_name(std::string_view text, size_t most) {
       out += '?';
     i += size;
   }
-  return end < text.size() ? out + std::string(kCut) : out;
+  return is_cut ? out + std::string(kCut) : out;
 }
 
 }  // namespace lockstep

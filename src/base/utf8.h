@@ -12,6 +12,8 @@ namespace lockstep {
 size_t utf8_length(std::string_view text);
 // Overlong forms, surrogates and numbers above U+10FFFF are no sequences either. As long as the input.
 std::string valid_utf8(std::string_view text);
+// The beginning of valid UTF-8, at most `most` bytes of whole characters.
+std::string_view cut_utf8(std::string_view text, size_t most);
 // A name as it may be shown: at most `most` bytes, longer ones end in "...", a '?' for each character that
 // controls a terminal, turns the direction of text, or takes no room.
 std::string shown_name(std::string_view text, size_t most = 64);

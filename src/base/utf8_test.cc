@@ -23,5 +23,14 @@ TEST(ValidUtf8, ReplacesEachBadByte) {
   EXPECT_EQ(valid_utf8("\x80x"), "?x");
 }
 
+TEST(CutUtf8, KeepsWholeCharacters) {
+  EXPECT_EQ(cut_utf8("plain", 5), "plain");
+  EXPECT_EQ(cut_utf8("plain", 4), "plai");
+  constexpr std::string_view kText = "a\xe2\x82\xac\xc3\xbc";
+  const size_t whole[] = {0, 1, 1, 1, 4, 4, 6};
+  for (size_t most = 0; most <= kText.size(); ++most)
+    EXPECT_EQ(cut_utf8(kText, most).size(), whole[most]) << most;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -174,14 +174,8 @@ Json whole_ns(double ns) {
 
 std::string shown(std::string_view text) {
   const bool cut = text.size() > kTextMost;
-  size_t length = std::min(text.size(), kTextMost);
   constexpr std::string_view kMark = "\xe2\x80\xa6";
-  if (cut) {
-    length -= kMark.size();
-    // Not inside a character: half of one would become a question mark.
-    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
-  }
-  std::string out = valid_utf8(text.substr(0, length));
+  std::string out = valid_utf8(cut ? cut_utf8(text, kTextMost - kMark.size()) : text);
   for (char& c : out) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }

@@ -55,10 +55,11 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
 }
 
 void cover_clocks(const model::Job& job, Coverage& coverage) {
-  std::set<model::StringId> boots;
-  // Hosts of one boot share a clock, however many there seem to be. A host without a boot id has its own.
+  std::set<std::string_view> clocks, unaligned;
   for (const model::JobHost& host : job.hosts) {
-    coverage.clocks += job.text(host.boot_id).empty() || boots.insert(host.boot_id).second;
+    // Hosts of one boot share a clock, however many there seem to be. One without a boot has its own.
+    const std::string_view boot = job.text(host.boot_id), clock = boot.empty() ? job.text(host.name) : boot;
+    clocks.insert(clock);
     coverage.clock_contradictions += host.contradictions;
     // An offset widens with the distance from its proofs; at the newest record it says what a verdict of now
     // rests on.
@@ -66,8 +67,10 @@ void cover_clocks(const model::Job& job, Coverage& coverage) {
     if (offset)
       coverage.clock_half_width_ns = std::max(coverage.clock_half_width_ns, offset->half_width_ns);
     else
-      ++coverage.unaligned_clocks;
+      unaligned.insert(clock);
   }
+  coverage.clocks = clocks.size();
+  coverage.unaligned_clocks = unaligned.size();
 }
 
 std::string listed(const std::vector<std::string>& words) {

@@ -18,7 +18,7 @@ struct Coverage {
   uint64_t gpu_timed = 0;                   // operations with a GPU time
   bool network_expected = false;            // a communicator spans nodes
   bool network_seen = false;                // transfers were recorded
-  size_t clocks = 0, unaligned_clocks = 0;  // boots of hosts
+  size_t clocks = 0, unaligned_clocks = 0;  // boots of hosts, and hosts without one
   int64_t clock_half_width_ns = 0;          // the widest of the aligned ones, at the newest record
   uint64_t clock_contradictions = 0;
   std::array<size_t, 4> alive{};  // processes of named hosts whose file is open, by Liveness

@@ -35,6 +35,7 @@ struct Evidence {
   std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
   bool is_of_now = false;                                   // it was asked who is stuck, and nothing else
   bool is_of_hosts = false;  // it tells of hosts, and neither of ranks nor of operations
+  bool is_empty = false;     // snapshots without a communicator
 };
 
 // What a tool found out about a host's links, at a time that is not known.

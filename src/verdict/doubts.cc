@@ -15,6 +15,7 @@
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "model/restarts.h"
+#include "readers/native/native.h"
 #include "run/process_files.h"
 
 namespace lockstep::verdict {
@@ -160,9 +161,10 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
   finding.weight = std::numeric_limits<double>::max();
   finding.advice = "Give the files of one run, each once; `lockstep compare A B` compares two runs.";
   for (const Evidence& evidence : run.evidence) {
-    if (!evidence.job) continue;
+    // The paths name who is in these.
+    if (!evidence.job || evidence.source == readers::native::kFormat.summary) continue;
     for (const model::JobProcess& process : evidence.job->processes) {
-      if (is_captured(evidence, process) && evidence.source.ends_with(".db"))
+      if (is_captured(evidence, process))
         sightings.push_back({evidence.source, process.row.rank,
                              digits(evidence.job->text(process.row.boot_id)), process.row.pid});
     }
@@ -200,11 +202,17 @@ bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
   if (finding.id != FindingId::kInitStuckLog && finding.id != FindingId::kEvidenceMissingInit) return false;
   for (const Evidence& evidence : run.evidence) {
     if (!evidence.job || !cover(evidence).still_runs()) continue;
-    const auto& processes = evidence.job->processes;
-    return std::any_of(processes.begin(), processes.end(), [&](const model::JobProcess& process) {
+    std::set<int32_t> ranks, busy;
+    for (const model::JobProcess& process : evidence.job->processes) {
       const model::Process& row = process.row;
+      ranks.insert(row.rank);
       // Measured on the process's own clock, from its last record: a creation that takes longer is reported.
-      return std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs;
+      if (std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs)
+        busy.insert(row.rank);
+    }
+    // That others are busy says nothing of those in the creation.
+    return !busy.empty() && std::all_of(finding.ranks.begin(), finding.ranks.end(), [&](int32_t rank) {
+      return busy.contains(rank) || !ranks.contains(rank);
     });
   }
   return false;
@@ -244,7 +252,7 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   bool logs_alone = !run.evidence.empty();
   for (const Evidence& evidence : run.evidence) {
     logs_alone = logs_alone && evidence.logs != nullptr;
-    if (evidence.is_of_hosts) continue;
+    if (evidence.is_of_hosts || evidence.is_empty) continue;
     // Snapshots count the operations of all ranks themselves.
     if (!evidence.job && evidence.logs == nullptr) return std::nullopt;
     if (!evidence.job) continue;

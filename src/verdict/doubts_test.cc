@@ -9,6 +9,7 @@
 
 #include "analysis/testing/job_builder.h"
 #include "base/exit_codes.h"
+#include "base/temporary_directory.h"
 
 namespace lockstep::verdict {
 namespace {
@@ -123,6 +124,20 @@ TEST(SeveralJobs, RanksThatTwoInputsHold) {
   EXPECT_FALSE(several_jobs(run, {{"a", -1, "b", 10}, {"b", -1, "b", 20}}));
 }
 
+// Whatever they are called.
+TEST(SeveralJobs, RanksThatTwoDatabasesHold) {
+  DiagnosedRun run = run_of(4);
+  run.evidence.push_back(std::move(run_of(4).evidence[0]));
+  for (auto& process : run.evidence[1].job->processes) process.row.pid += 100;
+  run.evidence[0].source = "a.sqlite";
+  run.evidence[1].source = "b.sqlite";
+  const auto finding = several_jobs(run, {});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->statement, "these are files of two runs: a.sqlite and b.sqlite both hold ranks 0-3");
+  for (auto& process : run.evidence[1].job->processes) process.row.pid -= 100;
+  EXPECT_FALSE(several_jobs(run, {})) << "one run, merged twice";
+}
+
 TEST(SeveralJobs, AFileThatTwoInputsHold) {
   const DiagnosedRun run = run_of(4);
   const auto finding = several_jobs(run, {{"a", 0, "b", 10, "x.nccl.lks"}, {"c", 0, "b", 10, "x.nccl.lks"}});
@@ -150,6 +165,22 @@ TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
   const Finding other(FindingId::kRankDeadLauncher);
   EXPECT_TRUE(is_reported(model::Liveness::kRunning, 1, other));
   EXPECT_FALSE(is_in_progress(stuck, DiagnosedRun())) << "a pasted log stays as it is";
+}
+
+TEST(InProgress, OthersThatAreBusyHideNoRankThatIsNot) {
+  const DiagnosedRun run = run_of(2, [](model::Job& job) {
+    for (model::JobProcess& process : job.processes) {
+      process.row.closed = 0;
+      process.liveness = model::Liveness::kRunning;
+      process.row.heartbeat_ns = process.row.last_ns + (process.row.rank == 0 ? 3'600'000'000'000 : 1);
+    }
+  });
+  Finding stuck(FindingId::kInitStuckLog);
+  for (const auto& [ranks, hides] : std::initializer_list<std::pair<std::vector<int32_t>, bool>>{
+           {{}, true}, {{0}, false}, {{1}, true}, {{0, 1}, false}, {{1, 7}, true}}) {
+    stuck.ranks = ranks;
+    EXPECT_EQ(is_in_progress(stuck, run), hides);
+  }
 }
 
 TEST(UnreadInputs, ChangeTheExitCode) {
@@ -231,8 +262,29 @@ TEST(Enough, LogsAloneAreNot) {
   DiagnosedRun ras;
   ras.evidence.emplace_back().source = "snapshots of NCCL's RAS";
   EXPECT_FALSE(too_little(ras));
+  ras.evidence[0].is_empty = true;
+  EXPECT_TRUE(too_little(ras));
   logs.evidence.push_back(std::move(run_of(4).evidence[0]));
   EXPECT_FALSE(too_little(logs));
+}
+
+TEST(Enough, ASnapshotWithoutACommunicatorIsNot) {
+  const auto folder = TemporaryDirectory::make();
+  ASSERT_TRUE(folder);
+  const auto code = [&](const std::string& comms) {
+    const std::string path = folder->path() + "/ras.json";
+    std::ofstream(path)
+        << "{\"nccl_version\": \"2.28.9\", \"timestamp\": \"2026-11-20 10:00:00\", \"communicators_count\": 1,\n"
+           "\"communicators\": [" +
+               comms + "], \"ras\": {}}\n";
+    const auto run = diagnose({path}, [](double) {});
+    EXPECT_TRUE(run);
+    return run ? exit_code(run->diagnosis) : -1;
+  };
+  EXPECT_EQ(code(""), kExitCannotTell);
+  EXPECT_EQ(code(R"({"hash": "0xab", "size": 1, "ranks": [{"rank": 0, "host": "h", "pid": 7, "cuda_dev": 0,
+    "status": {"init_state": 0}, "collective_counts": {"AllReduce": 8}}], "missing_ranks": []})"),
+            kExitOk);
 }
 
 // The table of docs/diagnose.md.

@@ -35,8 +35,8 @@ std::string uuid_digits(std::string_view uuid) {
 }
 
 bool is_same_host(std::string_view a, std::string_view b) {
-  // One tool prints a host with its domain, another without.
-  return a == b || a.substr(0, a.find('.')) == b.substr(0, b.find('.'));
+  // One tool prints a host with its domain, another without. Two that have one differ in it.
+  return a == b || a.substr(0, a.find('.')) == b || a == b.substr(0, b.find('.'));
 }
 
 class SettingBeside {
@@ -71,10 +71,11 @@ class SettingBeside {
  private:
   std::string host_of(const LinkCheck& check) const {
     if (!check.facts.host.empty()) {
-      const auto found = std::find_if(hosts_.begin(), hosts_.end(), [&](const std::string& host) {
-        return is_same_host(host, check.facts.host);
-      });
-      return found == hosts_.end() ? "" : *found;
+      std::vector<std::string> same;
+      std::copy_if(hosts_.begin(), hosts_.end(), std::back_inserter(same),
+                   [&](const std::string& host) { return is_same_host(host, check.facts.host); });
+      // A short name may be of hosts of two domains.
+      return same.size() == 1 ? same.front() : hosts_.contains(check.facts.host) ? check.facts.host : "";
     }
     for (const LinkFact& fact : check.facts.facts)
       if (fact.device.starts_with("GPU-")) return host_of_gpu(fact.device);

@@ -153,6 +153,25 @@ TEST_F(LinkChecks, TheHostIsThatOfTheFileName) {
   EXPECT_TRUE(says(2, "which host of the job it is of is unknown"));
 }
 
+TEST_F(LinkChecks, OneHostIsTheOneOfItsDomain) {
+  const auto says_of = [&](std::initializer_list<const char*> hosts, const char* checked) {
+    evidence_[0].hosts.clear();
+    for (const char* host : hosts) evidence_[0].hosts[static_cast<int32_t>(evidence_[0].hosts.size())] = host;
+    findings_.clear();
+    checks_.clear();
+    finding(FindingId::kSlowNic, {0}, {*hosts.begin()});
+    check("x", {port_fact(0, false)}).facts.host = checked;
+    run();
+    return says(0, "link checks");
+  };
+  EXPECT_TRUE(says_of({"node0", "node1"}, "node0.cluster"));
+  EXPECT_TRUE(says_of({"node0.cluster", "node1.cluster"}, "node0"));
+  EXPECT_FALSE(says_of({"node0.east"}, "node0.west"));
+  EXPECT_FALSE(says_of({"192.0.2.1"}, "192.0.2.7"));
+  EXPECT_FALSE(says_of({"node0.east", "node0.west"}, "node0")) << "it may be either";
+  EXPECT_TRUE(says_of({"node0", "node0.west"}, "node0"));
+}
+
 TEST_F(LinkChecks, AnyOtherHostOfARecordIsNone) {
   finding(FindingId::kSlowNic, {3}, {"node1"});
   check("links-node1.json", {port_fact(0, false)}).facts.host = "login7";

@@ -69,6 +69,10 @@ Result<std::optional<Statement>> judge_ras(const readers::Inputs& inputs, const 
   statement.evidence.hosts = analysis::ras_rules::hosts(model);
   statement.evidence.content = plural(model.snapshots.size(), "snapshot") + ", " +
                                plural(model.snapshots.back().comms.size(), "communicator");
+  // The client's words for people list only what is wrong.
+  statement.evidence.is_empty =
+      std::all_of(model.snapshots.begin(), model.snapshots.end(),
+                  [](const auto& snapshot) { return !snapshot.is_text && snapshot.comms.empty(); });
   statement.findings = analysis::ras_rules::judge(model);
   return std::optional(std::move(statement));
 }

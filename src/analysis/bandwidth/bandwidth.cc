@@ -61,10 +61,13 @@ void compare(const std::vector<const Rate*>& equals, std::map<uint32_t, Slow>& s
   }
 }
 
+// Those that are known.
 std::vector<int32_t> global_ranks(const Job& job, uint32_t comm) {
   std::vector<int32_t> ranks;
-  for (uint32_t row : job.comms[comm].members)
-    ranks.push_back(job.processes[job.members[row].process].row.rank);
+  for (uint32_t row : job.comms[comm].members) {
+    const int32_t rank = job.processes[job.members[row].process].row.rank;
+    if (rank >= 0) ranks.push_back(rank);
+  }
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
@@ -80,6 +83,10 @@ std::vector<int32_t> common_ranks(const Job& job, const std::map<uint32_t, Slow>
     shared = std::move(both);
   }
   return shared;
+}
+
+std::string who(const std::vector<int32_t>& ranks) {
+  return ranks.empty() ? "processes of unknown rank" : wording::ranks(ranks);
 }
 
 std::string rate_text(double gbps) { return wording::rate(gbps * 1e9); }
@@ -98,7 +105,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   finding.comm = job.comm_name(slowest->first);
   finding.comm_row = slowest->first;
   finding.func = job.text(rate.func);
-  finding.statement = "a link of " + wording::ranks(finding.ranks) +
+  finding.statement = "a link of " + who(finding.ranks) +
                       (finding.hosts.empty() ? "" : " (" + finding.hosts.front() + ')') +
                       " is slow: " + finding.func + " of communicator " + finding.comm + " moves " +
                       rate_text(rate.busbw.middle) + ", while " +
@@ -111,10 +118,10 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   for (const auto& [comm, of] : slow) {
     finding.weight += of.lost_ns;
     finding.evidence.push_back(
-        job.comm_name(comm) + " (" + wording::ranks(global_ranks(job, comm)) +
-        "): " + rate_text(of.worst->busbw.low) + " to " + rate_text(of.worst->busbw.high) +
-        " in the middle half of " + wording::count(of.worst->ops, "operation") + " of " +
-        wording::bytes(of.worst->size_from) + " and more, " + rate_text(of.usual_gbps) + " elsewhere; " +
+        job.comm_name(comm) + " (" + who(global_ranks(job, comm)) + "): " + rate_text(of.worst->busbw.low) +
+        " to " + rate_text(of.worst->busbw.high) + " in the middle half of " +
+        wording::count(of.worst->ops, "operation") + " of " + wording::bytes(of.worst->size_from) +
+        " and more, " + rate_text(of.usual_gbps) + " elsewhere; " +
         wording::duration(static_cast<int64_t>(of.lost_ns)) + " lost");
   }
   finding.evidence.push_back("bus bandwidth once all ranks had arrived, without waiting for late ranks");

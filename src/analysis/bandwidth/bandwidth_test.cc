@@ -154,6 +154,19 @@ TEST(Bandwidth, AHostWithoutANameIsNone) {
   EXPECT_EQ(findings[0].statement.substr(0, 44), "a link of ranks 4 and 5 is slow: AllReduce o");
 }
 
+TEST(Bandwidth, ARankThatIsNotKnownIsNotNamed) {
+  model::Job job = pairs(4, {1, 1.02, 2, 0.99}).build();
+  job.processes[4].row.rank = -1;
+  std::vector<Finding> findings;
+  kAnalysis.run(job, findings);
+  job.processes[5].row.rank = -1;
+  kAnalysis.run(job, findings);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_TRUE(findings[1].ranks.empty());
+  EXPECT_EQ(findings[1].statement.substr(0, 45), "a link of processes of unknown rank (node0) i");
+}
+
 TEST(Bandwidth, SaysNothingOfEqualsOfTwoOrOfTheNetwork) {
   std::vector<Finding> findings;
   kAnalysis.run(pairs(4, {1, 1.02, 1.1, 0.99}).build(), findings);

@@ -84,15 +84,25 @@ const ChannelPosition* position_of(const Parts& members, size_t rank, size_t cha
   return part == nullptr || channel >= part->positions.size() ? nullptr : &part->positions[channel];
 }
 
-// As rank 0 tells, else from the neighbours that each rank tells. Empty: not told.
+bool has_each_once(std::vector<int32_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] != static_cast<int32_t>(i)) return false;
+  }
+  return true;
+}
+
+// As rank 0 tells, else from the neighbours that each rank tells. Empty: not told, or no ring.
 std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
   for (const CommPart* part : members) {
     // An order that is shorter than the communicator was cut.
-    if (part != nullptr && channel < part->orders.size() && part->orders[channel].size() == members.size())
+    if (part != nullptr && channel < part->orders.size() && part->orders[channel].size() == members.size() &&
+        has_each_once(part->orders[channel]))
       return part->orders[channel];
   }
   std::vector<int32_t> order;
-  for (size_t at = 0; order.size() < members.size();) {
+  size_t at = 0;
+  while (order.size() < members.size()) {
     order.push_back(static_cast<int32_t>(at));
     const ChannelPosition* position = position_of(members, at, channel);
     if (position == nullptr || position->ring_behind < 0 ||
@@ -102,7 +112,7 @@ std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
     at = static_cast<size_t>(position->ring_behind);
     if (at == 0) break;
   }
-  return order.size() == members.size() ? order : std::vector<int32_t>();
+  return at == 0 && order.size() == members.size() ? order : std::vector<int32_t>();
 }
 
 std::string ring_text(const std::vector<int32_t>& order, const Parts& members,
@@ -122,21 +132,20 @@ std::string ring_text(const std::vector<int32_t>& order, const Parts& members,
 }
 
 // "0 (1 (2) 4)". False: not told, or no tree.
-// Each rank tells those below it. Damaged numbers may point back up, so depth and number of ranks are
-// bounded.
-bool add_branch(const Parts& members, size_t channel, int32_t rank, size_t depth, size_t& shown,
+// Each rank tells those below it, and who is above. Damaged numbers may point back up, so depth and number of
+// ranks are bounded.
+bool add_branch(const Parts& members, size_t channel, int32_t rank, int32_t up, size_t depth, size_t& shown,
                 std::string& text) {
   constexpr size_t kDepthMost = 128;
   if (rank < 0 || static_cast<size_t>(rank) >= members.size() || depth > kDepthMost) return false;
   const ChannelPosition* position = position_of(members, static_cast<size_t>(rank), channel);
-  if (position == nullptr || position->tree_up == ChannelPosition::kUnknown || ++shown > members.size())
-    return false;
+  if (position == nullptr || position->tree_up != up || ++shown > members.size()) return false;
   text += std::to_string(rank);
   size_t below = 0;
   for (const int32_t down : position->tree_down) {
     if (down < 0) continue;
     text += below++ == 0 ? " (" : " ";
-    if (!add_branch(members, channel, down, depth + 1, shown, text)) return false;
+    if (!add_branch(members, channel, down, rank, depth + 1, shown, text)) return false;
   }
   if (below > 0) text += ')';
   return true;
@@ -150,7 +159,7 @@ std::string tree_text(const Parts& members, size_t channel) {
     if (position->tree_up != -1) continue;
     std::string text;
     size_t shown = 0;
-    if (!add_branch(members, channel, static_cast<int32_t>(rank), 0, shown, text)) return {};
+    if (!add_branch(members, channel, static_cast<int32_t>(rank), -1, 0, shown, text)) return {};
     // Ranks that hang below nobody belong to a tree of which a part is not known.
     if (shown != members.size()) return {};
     return members.size() <= kRanksShown

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <tuple>
 
 #include "analysis/log_figures/log_figures.h"
 #include "readers/nccl_log/read_logs.h"
@@ -61,6 +62,43 @@ TEST(Topology, WhatNotAllRanksTellIsLeftOut) {
   EXPECT_EQ(comms[0].members, (std::vector<int32_t>{0, 4}));
   EXPECT_FALSE(comms[0].rings.empty());  // rank 0 tells of all
   EXPECT_TRUE(comms[0].trees.empty());
+}
+
+// Four ranks, and who comes behind each in the ring.
+readers::nccl_log::LogModel neighbours(const std::vector<int32_t>& behind) {
+  readers::nccl_log::LogModel model;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    model.processes.emplace_back().rank = rank;
+    auto& part = model.comms.emplace_back();
+    part.process = static_cast<uint32_t>(rank);
+    part.rank = rank;
+    part.ranks = 4;
+    part.group = "0xab";
+    part.positions.emplace_back().ring_behind = behind[static_cast<size_t>(rank)];
+  }
+  return model;
+}
+
+TEST(Topology, WhatDoesNotCloseIsNoRing) {
+  EXPECT_EQ(comm_wirings(neighbours({1, 2, 3, 0}), 1)[0].rings.at(0).text, "0 1 2 3");
+  EXPECT_TRUE(comm_wirings(neighbours({1, 2, 1, 0}), 1)[0].rings.empty());
+  EXPECT_TRUE(comm_wirings(neighbours({1, 2, 3, 3}), 1)[0].rings.empty());
+  auto model = neighbours({1, 2, 1, 0});
+  model.comms[0].orders = {{0, 1, 1, 3}};
+  EXPECT_TRUE(comm_wirings(model, 1)[0].rings.empty());
+  model.comms[0].orders = {{0, 2, 1, 3}};
+  EXPECT_EQ(comm_wirings(model, 1)[0].rings.at(0).text, "0 2 1 3");
+}
+
+TEST(Topology, ARankBelowTwoOthersIsInNoTree) {
+  auto model = neighbours({1, 2, 3, 0});
+  const std::pair<int32_t, std::array<int32_t, 3>> kTree[] = {
+      {-1, {1, 2, -1}}, {0, {-1, -1, -1}}, {0, {3, -1, -1}}, {2, {-1, -1, -1}}};
+  for (size_t rank = 0; rank < 4; ++rank)
+    std::tie(model.comms[rank].positions[0].tree_up, model.comms[rank].positions[0].tree_down) = kTree[rank];
+  EXPECT_EQ(comm_wirings(model, 1)[0].trees.at(0).text, "0 (1 2 (3))");
+  model.comms[2].positions[0].tree_down[0] = 1;
+  EXPECT_TRUE(comm_wirings(model, 1)[0].trees.empty());
 }
 
 TEST(Topology, PairsInWords) {

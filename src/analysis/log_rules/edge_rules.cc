@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "analysis/log_rules/rules.h"
+#include "base/largest_camp.h"
 #include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
@@ -109,7 +110,9 @@ std::optional<Hit> edges_one_sided(const View& view) {
                                                  network_of(*edge.receive) + " at the other");
     hit.processes.insert(one->process);
     prove(view, one->first, hit);
-    if (!is_lost) prove(view, edge.receive->first, hit);
+    if (is_lost) continue;
+    hit.processes.insert(edge.receive->process);
+    prove(view, edge.receive->first, hit);
   }
   return unless_empty(std::move(hit));
 }
@@ -379,20 +382,15 @@ std::optional<Hit> calls_differ(const View& view) {
     for (const CommPart* part : members) {
       if (*at < part->calls.size()) by_shape[part->calls[*at].shape].push_back(part);
     }
-    // The call that most ranks made counts as the right one. Of two equally common ones either may be wrong,
-    // so both sides are named.
-    size_t most = 0, as_many = 0;
-    for (const auto& [shape, who] : by_shape) {
-      as_many = who.size() > most ? 1 : as_many + (who.size() == most ? 1 : 0);
-      most = std::max(most, who.size());
-    }
+    const auto* const usual = largest_camp(by_shape);
     Hit hit = hit_of_call(*members.front(), *at);
     std::string calls;
-    for (const auto& [shape, who] : by_shape) {
+    for (const auto& camp : by_shape) {
+      const auto& [shape, who] = camp;
       std::vector<int32_t> ranks;
       for (const CommPart* part : who) {
         ranks.push_back(part->rank);
-        if (who.size() == most && as_many == 1) continue;
+        if (&camp == usual) continue;
         hit.ranks.push_back(view.model().processes[part->process].rank);
       }
       calls += (calls.empty() ? "" : "; ") + wording::ranks(ranks) + ": " + view.model().call_shapes[shape];

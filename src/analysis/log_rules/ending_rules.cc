@@ -23,12 +23,12 @@ bool is_consequence(const View& view, const std::string& text) {
   for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned}) {
     const size_t at = text.find(pattern->head());
     if (at == std::string::npos || !pattern->match(std::string_view(text).substr(at), captures)) continue;
-    const int64_t code = to_int(captures[0]);
+    const int64_t code = to_int(captures[0]), signal = pattern == &kSignal ? code : signal_of(code);
     const bool gave_up = !view.torch().is_silent() && (!view.torch().lines(TorchRemark::kTimeout).empty() ||
                                                        !view.torch().lines(TorchRemark::kTakenDown).empty());
     // SIGTERM (15) and SIGINT (2) come from outside. SIGABRT (6) and exit code 1 may be a watchdog's doing,
     // if one gave up.
-    return code == 0 || code == -15 || code == 15 || code == -2 || (gave_up && (code == -6 || code == 1));
+    return code == 0 || code == 15 || signal == 15 || signal == 2 || (gave_up && (signal == 6 || code == 1));
   }
   return false;
 }
@@ -184,7 +184,6 @@ std::optional<Hit> proxy_trace(const View& view) {
     prove(view, fact->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
-  hit.processes.clear();
   size_t reported = 0;
   for (const std::string& wait : waits) {
     if (reported++ < kShown) hit.what += (hit.what.empty() ? "" : ", ") + wait;

@@ -95,8 +95,9 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
     const auto& of = view.model().processes[process];
     if (!of.host.empty()) hosts.insert(of.host);
     // A rule that names ranks blames those; else those are named whose logs say it.
-    if (hit.ranks.empty() && of.rank >= 0) ranks.insert(of.rank);
+    if (hit.ranks.empty()) ranks.insert(of.rank);
   }
+  ranks.erase(-1);
   finding.ranks.assign(ranks.begin(), ranks.end());
   finding.hosts.assign(hosts.begin(), hosts.end());
   finding.evidence = std::move(hit.evidence);

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/utf8.h"
 #include "readers/nccl_log/log_parser.h"
 #include "tests/support/places.h"
 
@@ -56,9 +57,10 @@ std::string complete(char process, int rank, int ranks) {
   std::string line = begin(process, rank, ranks);
   return line.replace(line.size() - 5, 5, "COMPLETE");
 }
-std::string nodes(char process, int rank, int ranks, int count) {
+std::string nodes(char process, int rank, int ranks, int count, int local_rank = 0) {
   return std::string(1, process) + " comm 0x" + process + "0 rank " + std::to_string(rank) + " nRanks " +
-         std::to_string(ranks) + " nNodes " + std::to_string(count) + " localRanks 1 localRank 0 MNNVL 0";
+         std::to_string(ranks) + " nNodes " + std::to_string(count) + " localRanks 1 localRank " +
+         std::to_string(local_rank) + " MNNVL 0";
 }
 
 // Of RCCL's proxy trace.
@@ -239,6 +241,22 @@ std::vector<Case> cases() {
                   "c comm 0xc0 rank 1 nranks 2 cudaDev 0 busId 1b000 - Abort START",
                   "aW socketPollConnect: connect to 198.51.7.5<39611> returned Connection timed out, "
                   "exceeded error retry count after 35"})},
+      // Of two processes there, the one that has ended may be the one.
+      {"misconfigured.firewall",
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>",
+                  "h2:22:22 [1] NCCL INFO Bootstrap: Using e0:198.51.7.5<0>",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"}),
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>",
+                  "h2:22:22 [1] NCCL INFO Bootstrap: Using e0:198.51.7.5<0>",
+                  "c comm 0xc0 rank 1 nranks 2 cudaDev 0 busId 1b000 - Abort START",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"})},
+      {"misconfigured.firewall",
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>", "  rank      : 0 (local_rank: 0)",
+                  "  exitcode  : -9 (pid: 11)",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"}),
+       two_hosts({"c Bootstrap: Using e0:198.51.7.5<0>", "  rank      : 1 (local_rank: 0)",
+                  "  exitcode  : -9 (pid: 21)",
+                  "aW Net : Connect to 198.51.7.5<39611> failed : No route to host"})},
       {"misconfigured.gid-link-local",
        {"aW Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, curr state INIT, next "
         "state RTR, local GID index 3, "
@@ -364,10 +382,16 @@ std::vector<Case> cases() {
        {"a RAS keep-alive timeout error (20s) on socket connection with 198.51.100.9<1>"},
        {"a RAS keep-alive timeout warning (5s) on socket connection with 198.51.100.9<1>"}},
       {"rank-dead.local",
-       {begin('a', 0, 2), "a [Service thread] Connection closed by localRank 3",
+       {begin('a', 0, 2), nodes('a', 0, 2, 1), "a [Service thread] Connection closed by localRank 3",
         "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START"},
-       {begin('a', 0, 2), "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START",
+       {begin('a', 0, 2), nodes('a', 0, 2, 1), "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1 - Abort START",
         "a [Service thread] Connection closed by localRank 3"}},
+      // Each process sees one GPU, which is device 0.
+      {"rank-dead.local",
+       {begin('b', 1, 2), nodes('b', 1, 2, 1, 1), "b [Service thread] Connection closed by localRank 0",
+        "b comm 0xb0 rank 1 nranks 2 cudaDev 0 busId 1 - Abort START"},
+       {begin('b', 1, 2), nodes('b', 1, 2, 1, 1), "b [Service thread] Connection closed by localRank 1",
+        "b comm 0xb0 rank 1 nranks 2 cudaDev 0 busId 1 - Abort START"}},
       {"aborted.remote", {"a transport/net.cc:402 -> 6"}, {"a transport/net.cc:402 -> 7"}},
       {"aborted.proxy",
        {"aW [Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 3"},
@@ -607,6 +631,9 @@ std::vector<Case> cases() {
       {"rank-dead.launcher",
        {"  rank      : 5 (local_rank: 1)", "  exitcode  : -9 (pid: 4856)"},
        {"  rank      : 5 (local_rank: 1)", "  exitcode  : -15 (pid: 4856)", "NCCL version 2.28.9"}},
+      {"rank-dead.launcher",
+       {"  rank      : 5 (local_rank: 1)", "  exitcode  : 137 (pid: 4856)"},
+       {"  rank      : 5 (local_rank: 1)", "  exitcode  : 143 (pid: 4856)", "NCCL version 2.28.9"}},
       {"rank-dead.gpu-fault",
        {kPytorch +
         "[Rank 0] NCCL watchdog thread terminated with exception: CUDA error: uncorrectable ECC error"},
@@ -757,6 +784,12 @@ std::vector<Case> cases() {
       {"rank-dead.process",
        {"E0101 api.py:1] failed (exitcode: -9) local_rank: 0 (pid: 88) of binary: /usr/bin/python"},
        {"E0101 api.py:1] failed (exitcode: -15) local_rank: 0 (pid: 88) of binary: /usr/bin/python"}},
+      {"rank-dead.process",
+       {"E0101 api.py:1] failed (exitcode: 137) local_rank: 0 (pid: 88) of binary: /bin/sh"},
+       {"E0101 api.py:1] failed (exitcode: 143) local_rank: 0 (pid: 88) of binary: /bin/sh"}},
+      {"rank-dead.process",
+       {"Signal 6 (SIGABRT) received by PID 88"},
+       {"Signal 6 (SIGABRT) received by PID 88", timeout(0, "ALLREDUCE")}},
       {"rank-dead.process",
        {"slurmstepd: error: Detected 1 oom_kill event in StepId=7.0"},
        {"slurmstepd: error: nothing"}},
@@ -1167,6 +1200,50 @@ TEST(LogRules, EvidenceIsFileAndLine) {
   EXPECT_EQ(finding->hosts, std::vector<std::string>{"h1"});
 }
 
+TEST(LogRules, TextIsNotCutWithinACharacter) {
+  std::string words;
+  while (words.size() < 300) words += "\xc3\xbc";
+  for (const std::string& more : {words, 'x' + words}) {
+    const auto findings = findings_of({"aW " + more});
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(valid_utf8(findings[0].statement), findings[0].statement);
+    EXPECT_TRUE(findings[0].evidence[0].ends_with("..."));
+    EXPECT_EQ(valid_utf8(findings[0].evidence[0]), findings[0].evidence[0]);
+  }
+}
+
+TEST(LogRules, BothEndsThatContradictEachOtherAreNamed) {
+  const auto findings = findings_of(two_hosts({"a Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+                                               "c Channel 00/0 : 0[0] -> 1[0] [receive] via NET/Socket/0"}));
+  const Finding* finding = find(findings, "evidence-missing.edges");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(finding->hosts, (std::vector<std::string>{"h1", "h2"}));
+}
+
+TEST(LogRules, ARankThatIsNotKnownIsNotNamed) {
+  const auto begin_of = [](char process, int rank) {
+    return std::string(1, process) + " ncclCommInitRank comm 0x" + process + "0 rank " +
+           std::to_string(rank) + " cudaDev 0 busId 1b000 commId 0xab - Init START";
+  };
+  const auto findings = findings_of(
+      {begin_of('a', 0), begin_of('c', 1), call('a', "AllReduce", 0, 8), call('c', "AllGather", 0, 8)});
+  const Finding* finding = find(findings, "joined-other-op.calls");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->ranks.empty());
+}
+
+TEST(LogRules, ADamagedFileHidesNoCallsOfAnother) {
+  readers::nccl_log::LogParser parser;
+  parser.begin_file("whole.log");
+  for (int number = 0; number < 10'001; ++number) parser.feed(log_text({call('a', "AllReduce", number, 8)}));
+  parser.end_file();
+  parser.begin_file("damaged.log");
+  parser.feed(log_text({"c Using \x01 network"}));
+  parser.end_file();
+  EXPECT_NE(find(judge(parser.take()), "misconfigured.debug-level"), nullptr);
+}
+
 TEST(LogRules, CausesComeBeforeConsequences) {
   const auto findings =
       findings_of({"aW socketProgress: Connection closed by remote peer n2<47112>",
@@ -1219,6 +1296,26 @@ TEST(LogRules, RanksOutOfStepAreNotSaidToCallOneOperation) {
   EXPECT_EQ(same.op_index, 17u);
   EXPECT_EQ(differing("OpType=BARRIER", "OpType=GATHER").statement,
             "rank 0 calls BARRIER, and rank 1 calls GATHER");
+}
+
+// PyTorch says ranks of the group; the mark before the line is that of the job.
+TEST(LogRules, RanksOfAGroupAreNotTakenForRanksOfTheJob) {
+  const auto line = [](const std::string& mark, int own, int other) {
+    return mark + "RuntimeError: Detected mismatch between collectives on ranks. Rank " +
+           std::to_string(own) + " is running collective: CollectiveFingerPrint(OpType=BARRIER), but Rank " +
+           std::to_string(other) + " is running collective: CollectiveFingerPrint(OpType=GATHER)";
+  };
+  const Finding both = findings_of({line("[rank4]: ", 0, 1), line("[rank6]: ", 1, 0)})[0];
+  EXPECT_EQ(both.ranks, (std::vector<int32_t>{4, 6}));
+  EXPECT_EQ(both.statement, "rank 4 calls BARRIER, and rank 6 calls GATHER");
+  const Finding one = findings_of({line("[rank4]: ", 0, 1)})[0];
+  EXPECT_TRUE(one.ranks.empty()) << "the other's number is not known";
+  EXPECT_EQ(one.statement, "rank 4 calls BARRIER, and rank 1 of a group calls GATHER");
+  const Finding several =
+      findings_of({line("[rank4]: ", 0, 1), line("[rank6]: ", 1, 0), line("[rank7]: ", 1, 0)})[0];
+  EXPECT_TRUE(several.ranks.empty()) << "of two groups";
+  EXPECT_EQ(findings_of({line("[rank4]: ", 4, 1)})[0].ranks, (std::vector<int32_t>{1, 4}));
+  EXPECT_EQ(findings_of({line("", 4, 1)})[0].ranks, (std::vector<int32_t>{1, 4}));
 }
 
 TEST(LogRules, TheXidThatCausedAnotherIsTold) {

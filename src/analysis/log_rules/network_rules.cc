@@ -53,18 +53,23 @@ std::optional<Hit> different_subnets(const View& view) {
   return hit;
 }
 
-// A peer whose own log goes on was not reached.
+// A peer whose own log goes on was not reached. Its port is not told: it is any of those with its address.
 std::optional<Hit> closed_ports(const View& view) {
+  const auto& dead = view.torch().dead();
   std::set<uint32_t> gone;
   for (const CommPart& part : view.model().comms) {
     // A process that has ended closed its ports itself.
-    if (part.ended || part.aborted) gone.insert(part.process);
+    if (part.ended || part.aborted || dead.contains(view.model().processes[part.process].rank))
+      gone.insert(part.process);
   }
   std::map<std::string, uint32_t> alive;
+  std::set<std::string> left;  // addresses of those that are gone
   for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
-    if (fact->process != kNobody && !gone.contains(fact->process))
-      alive.emplace(address_of(*fact), fact->process);
+    if (fact->process == kNobody) continue;
+    if (gone.contains(fact->process)) left.insert(address_of(*fact));
+    alive.emplace(address_of(*fact), fact->process);
   }
+  std::erase_if(alive, [&](const auto& row) { return left.contains(row.first); });
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kConnectFailed)) {
     if (fact->process == kNobody || !fact->is_warning) continue;
@@ -190,12 +195,20 @@ std::optional<Hit> few_cores(const View& view) {
 
 // Closed by another process of the host before this one gave up.
 std::optional<Hit> local_rank_gone(const View& view) {
+  // The lines number ranks as the largest communicator does. A CUDA device has another number: where each
+  // process sees one GPU, all have device 0.
+  std::vector<int32_t> local_ranks(view.process_count(), -1);
+  for (const CommPart& part : view.model().comms) {
+    if (part.local_rank >= 0 && part.group == view.world(part.process))
+      local_ranks[part.process] = part.local_rank;
+  }
   Hit hit;
   for (const CommPart& part : view.model().comms) {
-    if (!part.aborted) continue;
+    const int32_t own = local_ranks[part.process];
+    if (!part.aborted || own < 0) continue;
     for (const Fact* fact : view.facts(LineKind::kLocalRankGone, part.process)) {
       // The service thread also sees its own rank close.
-      const bool is_other = to_int(fact->value(0)) != part.device;
+      const bool is_other = to_int(fact->value(0)) != own;
       if (fact->first.file == part.abort.file && fact->first.line < part.abort.line && is_other)
         add(view, *fact, hit);
     }

@@ -26,19 +26,13 @@ LogModel without_damaged(const LogModel& model) {
   const auto is_believed = [&](const Fact& fact) {
     return !is_of_damaged(fact.first.file) || fact.is_warning || fact.kind >= readers::nccl_log::kFirstError;
   };
-  LogModel sound;
-  sound.files = model.files;
-  sound.states = model.states;
-  sound.processes = model.processes;
-  sound.call_shapes = model.call_shapes;
-  sound.torch = model.torch;
-  sound.unknown = model.unknown;
-  sound.coverage = model.coverage;
-  for (const Fact& fact : model.facts) {
-    if (!is_believed(fact)) continue;
-    sound.facts_of_kind[static_cast<size_t>(fact.kind)].push_back(static_cast<uint32_t>(sound.facts.size()));
-    sound.facts.push_back(fact);
-  }
+  // Sums over all files stay: their lines were there, whichever file is damaged.
+  LogModel sound = model;
+  std::erase_if(sound.facts, [&](const Fact& fact) { return !is_believed(fact); });
+  sound.facts_of_kind = {};
+  for (uint32_t row = 0; row < sound.facts.size(); ++row)
+    sound.facts_of_kind[static_cast<size_t>(sound.facts[row].kind)].push_back(row);
+  sound.comms.clear();
   std::vector<uint32_t> row_of(model.comms.size(), kNobody);
   for (size_t row = 0; row < model.comms.size(); ++row) {
     const CommPart& part = model.comms[row];
@@ -46,13 +40,12 @@ LogModel without_damaged(const LogModel& model) {
     row_of[row] = static_cast<uint32_t>(sound.comms.size());
     sound.comms.push_back(part);
   }
-  for (const Connection& row : model.connections) {
-    if (is_of_damaged(row.first.file)) continue;
-    sound.connections.push_back(row);
-    if (row.comm != kNobody) sound.connections.back().comm = row_of[row.comm];
+  const auto is_of_damaged_file = [&](const auto& row) { return is_of_damaged(row.first.file); };
+  std::erase_if(sound.connections, is_of_damaged_file);
+  for (Connection& row : sound.connections) {
+    if (row.comm != kNobody) row.comm = row_of[row.comm];
   }
-  std::copy_if(model.topology.begin(), model.topology.end(), std::back_inserter(sound.topology),
-               [&](const auto& device) { return !is_of_damaged(device.first.file); });
+  std::erase_if(sound.topology, is_of_damaged_file);
   return sound;
 }
 

@@ -6,8 +6,13 @@
 #include <algorithm>
 
 #include "base/text/wording.h"
+#include "base/utf8.h"
 
 namespace lockstep::analysis::log_rules {
+
+static std::string shortened(std::string_view text, size_t most) {
+  return std::string(cut_utf8(text, most)) + (text.size() > most ? "..." : "");
+}
 
 View::View(const LogModel& model)
     : model_(model),
@@ -86,12 +91,8 @@ std::string View::who(const std::set<uint32_t>& processes) const {
 
 std::string View::cite(const Evidence& evidence) const {
   constexpr size_t kShown = 240;
-  std::string text = evidence.text.substr(0, kShown);
-  if (text.size() < evidence.text.size()) {
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
-    text += "...";
-  }
-  return model_.files[evidence.file] + ':' + std::to_string(evidence.line) + ": " + text;
+  return model_.files[evidence.file] + ':' + std::to_string(evidence.line) + ": " +
+         shortened(evidence.text, kShown);
 }
 
 void prove(const View& view, const Evidence& evidence, Hit& hit) {
@@ -121,10 +122,7 @@ std::string warning_text(const Fact& fact) {
   for (const std::string_view level : kLevels) {
     if (const size_t at = text.find(level); at != std::string::npos) text.erase(0, at + level.size());
   }
-  if (text.size() <= kShown) return text;
-  text.resize(kShown);
-  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
-  return text + "...";
+  return shortened(text, kShown);
 }
 
 void add_camps(const View& view, const Camps& camps, Hit& hit) {

@@ -43,7 +43,12 @@ std::string size_text(const TorchLine& line) {
 }
 
 // Signals with which a launcher stops what is left of a job.
-bool is_stopped(int32_t exit_code) { return exit_code == -15 || exit_code == -2 || exit_code == 0; }
+bool is_stopped(int32_t exit_code) {
+  return exit_code == 0 || signal_of(exit_code) == 15 || signal_of(exit_code) == 2;
+}
+
+// The clock is the launcher's host's, in whole seconds.
+constexpr int64_t kTogetherS = 2;
 
 }  // namespace
 
@@ -68,7 +73,7 @@ TorchGroup& TorchJob::group_of(const std::string& name, const std::string& descr
 void TorchJob::read() {
   for (size_t row = 0; row < model_.torch.size(); ++row) {
     const TorchLine& line = model_.torch[row];
-    if (line.other_rank >= 0) named_.insert(line.other_rank);
+    if (line.other_rank >= 0 && line.remark != TorchRemark::kMismatch) named_.insert(line.other_rank);
     if (line.remark == TorchRemark::kProgress && line.other_rank >= 0) gave_up_.insert(line.other_rank);
     if (line.seq > 0 && !line.group.empty()) groups_at_[line.seq].insert(line.group);
     named_.insert(line.ranks.begin(), line.ranks.end());
@@ -226,8 +231,6 @@ void TorchJob::find_dead() {
   }
   // By file: when the first of the processes in a launcher's report ended. It ends the others, some of them
   // by force.
-  // The clock is the launcher's host's, in whole seconds.
-  constexpr int64_t kTogetherS = 2;
   std::map<uint32_t, int64_t> first_end;
   for (const TorchLine& line : model_.torch) {
     if (line.remark != TorchRemark::kExit || line.ended_s == TorchLine::kUnknown) continue;
@@ -244,19 +247,25 @@ void TorchJob::find_dead() {
   forgive_followers();
 }
 
-// Of processes that exited by themselves beside the one that the launcher saw first, as when a peer is lost:
-// they follow it.
+// Processes that exited by themselves, as when a peer is lost, follow the one that their launcher saw first.
+// The first of a host follows one that was killed on another: hosts' clocks agree to seconds as a rule.
 void TorchJob::forgive_followers() {
+  constexpr int64_t kAbort = 6;  // may be a watchdog's
   std::map<uint32_t, int32_t> first_of_file;
+  int64_t killed_s = INT64_MAX - kTogetherS;
   for (const auto& [rank, line] : dead_) {
-    if (line->remark == TorchRemark::kExit && line->is_first_end)
-      first_of_file.emplace(line->first.file, rank);
+    if (line->remark != TorchRemark::kExit) continue;
+    if (line->is_first_end) first_of_file.emplace(line->first.file, rank);
+    const int64_t signal = line->exit_code == TorchLine::kNoCode ? 0 : signal_of(line->exit_code);
+    if (signal != 0 && signal != kAbort && line->ended_s != TorchLine::kUnknown)
+      killed_s = std::min(killed_s, line->ended_s);
   }
   std::erase_if(dead_, [&](const auto& entry) {
     const auto& [rank, line] = entry;
+    if (line->remark != TorchRemark::kExit || line->exit_code <= 0 || signal_of(line->exit_code) != 0)
+      return false;
     const auto first = first_of_file.find(line->first.file);
-    return first != first_of_file.end() && first->second != rank && line->remark == TorchRemark::kExit &&
-           line->exit_code > 0;
+    return (first != first_of_file.end() && first->second != rank) || line->ended_s > killed_s + kTogetherS;
   });
 }
 

@@ -3,6 +3,7 @@
 // operations that never ended. A time limit says only that somebody did not arrive: the first to arrive gives
 // up first. So nobody is named for giving up, and nobody whose count of operations is not known.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -118,6 +119,11 @@ class TorchJob {
   std::vector<Circle> circles_;
 };
 
+// The signal in an exit code: negative as Python has it, above 128 as a shell has it; 0: none.
+inline int64_t signal_of(int64_t exit_code) {
+  constexpr int64_t kShell = 128;
+  return exit_code > kShell ? exit_code - kShell : std::max<int64_t>(-exit_code, 0);
+}
 // Who called what, by function if functions differ, else by size; null: nothing differs. Points into `stall`.
 const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall);
 // "operation 8 of default_pg (AllReduce)"

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "analysis/log_rules/rules.h"
+#include "base/largest_camp.h"
 #include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
@@ -224,16 +225,11 @@ std::vector<Hit> watchdog_other_op(const View& view) {
   for (const Stall& stall : view.torch().stalls()) {
     if (stall.kind != StallKind::kOtherOp || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
-    size_t most = 0, of_that_size = 0;
-    for (const auto& [call, ranks] : *differing_calls(stall)) {
-      of_that_size = ranks.size() > most ? 1 : of_that_size + (ranks.size() == most ? 1 : 0);
-      most = std::max(most, ranks.size());
-    }
-    // Of as many on either side, either may be wrong.
-    for (const auto& [call, ranks] : *differing_calls(stall)) {
+    const auto* const usual = largest_camp(*differing_calls(stall));
+    for (const auto& camp : *differing_calls(stall)) {
+      const auto& [call, ranks] = camp;
       hit.what += (hit.what.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
-      if (ranks.size() < most || of_that_size > 1)
-        hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
+      if (&camp != usual) hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
       const TorchLine* proof = stall.proofs.at(call);
       if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }
@@ -244,27 +240,51 @@ std::vector<Hit> watchdog_other_op(const View& view) {
   return hits;
 }
 
+namespace {
+
+// The rank of the job for one of the group in which ranks call different things; -1: not known. Where marks
+// of lines are those ranks, it is the job's group, or nobody can tell.
+int32_t rank_in_job(const std::vector<const TorchLine*>& lines, int32_t in_group) {
+  std::map<int32_t, std::set<int32_t>> marks, numbers;
+  for (const TorchLine* line : lines) {
+    marks[line->group_rank].insert(line->rank);
+    numbers[line->rank].insert(line->group_rank);
+  }
+  const auto is_same = [](const auto& row) { return row.second == std::set<int32_t>{row.first}; };
+  if (std::all_of(marks.begin(), marks.end(), is_same)) return in_group;
+  const auto at = marks.find(in_group);
+  // Several groups have a rank of one number, and a mark may be that of a host.
+  const bool is_one = at != marks.end() && at->second.size() == 1 && numbers[*at->second.begin()].size() == 1;
+  return is_one ? *at->second.begin() : -1;
+}
+
+}  // namespace
+
 std::optional<Hit> fingerprints_differ(const View& view) {
   const auto lines = view.torch().lines(TorchRemark::kMismatch);
   if (lines.empty()) return std::nullopt;
   Hit hit;
   const TorchLine& first = *lines.front();
+  const int32_t rank = rank_in_job(lines, first.group_rank), other = rank_in_job(lines, first.other_rank);
+  const auto name = [](int32_t known, int32_t in_group) {
+    return "rank " + std::to_string(known >= 0 ? known : in_group) + (known >= 0 ? "" : " of a group");
+  };
+  const std::string other_name = name(other, first.other_rank);
   for (const TorchLine* line : lines) prove(view, line->first, hit);
   hit.func = first.func;
-  std::set<int32_t> ranks = {first.rank};
-  if (first.other_rank >= 0) ranks.insert(first.other_rank);
-  hit.ranks.assign(ranks.begin(), ranks.end());
+  // Either may be wrong: one alone is not named.
+  if (rank >= 0 && other >= 0) hit.ranks = {rank, other};
   const bool is_apart = first.seq >= 0 && first.other_seq >= 0 && first.seq != first.other_seq;
   if (first.seq > 0 && !is_apart) hit.op_index = static_cast<uint64_t>(first.seq - 1);
-  const std::string own = "rank " + std::to_string(first.rank) + " calls " + first.op;
+  const std::string own = name(rank, first.group_rank) + " calls " + first.op;
   if (first.other_rank < 0) {
     hit.what = own + ", and another rank does not";
   } else if (is_apart) {
-    hit.what = own + " as number " + std::to_string(first.seq) + " of their group, and rank " +
-               std::to_string(first.other_rank) + " calls " + (first.text.empty() ? "another" : first.text) +
-               " as number " + std::to_string(first.other_seq) + ": they are out of step";
+    hit.what = own + " as number " + std::to_string(first.seq) + " of their group, and " + other_name +
+               " calls " + (first.text.empty() ? "another" : first.text) + " as number " +
+               std::to_string(first.other_seq) + ": they are out of step";
   } else {
-    hit.what = own + ", and rank " + std::to_string(first.other_rank) + " calls " +
+    hit.what = own + ", and " + other_name + " calls " +
                (first.text == first.op ? "it with other tensors" : first.text);
   }
   if (first.seq > 0 && !is_apart)

@@ -63,8 +63,9 @@ std::vector<Job> jobs_of(const readers::ras::RasModel& model) {
   std::map<size_t, Job, std::greater<>> by_last;
   for (size_t row = 0; row < model.snapshots.size(); ++row) {
     const Snapshot& snapshot = model.snapshots[row];
-    // One that ends before its first communicator is of any job.
-    if (!snapshot.cut || !snapshot.comms.empty()) by_last[jobs.last_of(row)].push_back(&snapshot);
+    // One without a communicator is of any job, but for a text that has none because all are in order.
+    if (!snapshot.comms.empty() || (snapshot.is_text && !snapshot.cut))
+      by_last[jobs.last_of(row)].push_back(&snapshot);
   }
   std::vector<Job> out;
   for (auto& [last, job] : by_last) out.push_back(std::move(job));

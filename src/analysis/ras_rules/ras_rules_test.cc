@@ -99,6 +99,24 @@ TEST(RasRules, ARankThatGoesOnIsNot) {
   EXPECT_TRUE(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}).empty());
 }
 
+TEST(RasRules, ARankThatGoesOnHidesNoneThatStandsStill) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  early.ranks[6].launched[1].second = 7;
+  late.ranks[6].launched[1].second = 8;
+  const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}));
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+}
+
+TEST(RasRules, ASnapshotWithoutACommunicatorHidesNoOlderOne) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  const Finding finding = only(judge_all(
+      {snapshot({early}), snapshot({late}, "2026-11-20 10:00:07"), snapshot({}, "2026-11-20 10:00:14")}));
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+}
+
 TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
   Comm early = world(9), late = world(12), other = world(3);
   early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
@@ -153,6 +171,38 @@ TEST(RasRules, ThatOthersCalledIsAnotherThing) {
   EXPECT_EQ(finding.evidence[1], "rank 2 launched 9 operations (Broadcast 1, AllReduce 8)");
 }
 
+// Either of two may be wrong, and so may each of several that differ from the others.
+TEST(RasRules, OfOtherOperationsAllOddOnesAreNamed) {
+  const auto judged = [](const std::vector<size_t>& broadcasters, int32_t size) {
+    Comm comm = world(9, size);
+    for (const size_t rank : broadcasters) {
+      const auto number = static_cast<int32_t>(rank);
+      comm.ranks[rank] = member(number, 8, number, 1);
+    }
+    return only(judge_all({snapshot({comm}), snapshot({comm}, "2026-11-20 10:00:07")}));
+  };
+  EXPECT_EQ(judged({1}, 2).ranks, (std::vector<int32_t>{0, 1}));
+  const Finding halves = judged({4, 5, 6, 7}, 8);
+  EXPECT_EQ(halves.ranks, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(halves.statement,
+            "ranks 0-7 have launched as many operations of communicator 0xabc of 8 ranks each, but different "
+            "ones: any of them may be wrong");
+  Comm comm = world(9);
+  comm.ranks[2] = member(2, 8, 2, 1);
+  comm.ranks[6] = member(6, 7, 6, 2);
+  const Finding two = only(judge_all({snapshot({comm})}));
+  EXPECT_EQ(two.ranks, (std::vector<int32_t>{2, 6}));
+  EXPECT_EQ(two.statement,
+            "ranks 2 and 6 have launched as many operations as the 6 other ranks of communicator 0xabc of 8 "
+            "ranks, but different ones");
+}
+
+TEST(RasRules, AFunctionThatIsNotListedWasNotLaunched) {
+  Comm comm = world(9);
+  comm.ranks[2].launched = {{"AllReduce", 9}};
+  EXPECT_TRUE(judge_all({snapshot({comm})}).empty());
+}
+
 TEST(RasRules, NamesRanksOfTheJob) {
   Comm pair{.hash = "0x2", .size = 2, .ranks = {member(0, 5, 3), member(1, 4, 7)}, .missing = {}};
   EXPECT_EQ(only(judge_all({snapshot({pair, world(9)})})).ranks, std::vector<int32_t>{7});
@@ -198,6 +248,15 @@ TEST(RasRules, AnErrorIsOfWhoHadItFirst) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
   EXPECT_EQ(finding.statement, "rank 2 reports an unhandled CUDA error in communicator 0xabc of 8 ranks");
   EXPECT_EQ(finding.evidence[0], "3 other ranks report an error of another process");
+}
+
+TEST(RasRules, ErrorsThatDifferAreAllTold) {
+  Comm comm = world(9);
+  comm.ranks[2].async_error = 1;
+  comm.ranks[5].async_error = 4;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).statement,
+            "ranks 2 and 5 report an invalid argument or an unhandled CUDA error in communicator 0xabc of 8 "
+            "ranks");
 }
 
 TEST(RasRules, AnUnfinishedInitNamesWhoIsMissing) {
@@ -311,6 +370,15 @@ std::string text_report(const std::string& details, const std::string& gpus = "8
          "MISMATCH\n\nWarnings\n========\n\n#0-0 (ab) "
          "MISMATCH\n" +
          details;
+}
+
+// A text names those who stand out, and not the others, who are at work.
+TEST(RasRules, WhoAbortsAmongOthersThatTheTextDoesNotNameIsAWarning) {
+  Comm comm{.hash = "0xabc", .size = 8, .is_summary = true, .ranks = {member(2, 9)}, .missing = {}};
+  comm.ranks[0].aborted = true;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).severity, Severity::kWarning);
+  comm.size = 1;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).severity, Severity::kNote);
 }
 
 // The table says that something is wrong, and what it is, is not there.

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "base/largest_camp.h"
 #include "base/text/wording.h"
 
 namespace lockstep::analysis::ras_rules {
@@ -125,10 +127,16 @@ std::vector<std::string> uneven_functions(const std::vector<const Rank*>& ranks)
   return uneven;
 }
 
-void add_operations(const View& view, const std::vector<const Rank*>& ranks, Case& found) {
-  constexpr size_t kMostCamps = 4;
-  std::map<std::string, std::vector<const RankPlace*>> camps;
+// Ranks by what they launched, as text: a function that a rank does not list is one that it did not launch.
+using Camps = std::map<std::string, std::vector<const RankPlace*>>;
+Camps camps_of(const std::vector<const Rank*>& ranks) {
+  Camps camps;
   for (const Rank* rank : ranks) camps[operations(*rank)].push_back(rank);
+  return camps;
+}
+
+void add_operations(const View& view, const Camps& camps, Case& found) {
+  constexpr size_t kMostCamps = 4;
   std::vector<std::pair<std::string, std::vector<const RankPlace*>>> by_size(camps.begin(), camps.end());
   std::stable_sort(by_size.begin(), by_size.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
@@ -169,10 +177,14 @@ std::optional<Case> errors(const View&, const Comm& comm) {
   const auto victims = those(comm.ranks, remote);
   if (found.blamed.empty()) found.blamed = victims;
   if (found.blamed.empty()) return std::nullopt;
-  const auto first = static_cast<const Rank*>(found.blamed.front());
-  found.what = (are(found.blamed) ? "report " : "reports ") + std::string(error_text(error_of(*first))) +
-               " in " + View::name(comm);
-  if (!victims.empty() && error_of(*first) != kRemoteError)
+  std::set<std::string_view> texts;
+  for (const RankPlace* rank : found.blamed)
+    texts.insert(error_text(error_of(static_cast<const Rank&>(*rank))));
+  for (const std::string_view text : texts)
+    found.what +=
+        (found.what.empty() ? are(found.blamed) ? "report " : "reports " : " or ") + std::string(text);
+  found.what += " in " + View::name(comm);
+  if (!victims.empty() && found.blamed != victims)
     found.evidence.push_back(wording::count(victims.size(), "other rank") +
                              " report an error of another process");
   return found;
@@ -180,27 +192,30 @@ std::optional<Case> errors(const View&, const Comm& comm) {
 
 std::optional<Case> other_operations(const View& view, const Comm& comm) {
   const std::vector<const Rank*> ranks = running(comm);
-  std::map<std::vector<std::pair<std::string, uint64_t>>, std::vector<const Rank*>> camps;
   for (const Rank* rank : ranks) {
     // Equal sums of different parts: ranks that called as often, and not the same.
     if (launched(*rank) != launched(*ranks.front())) return std::nullopt;  // who is behind comes first
-    camps[rank->launched].push_back(rank);
   }
+  const Camps camps = camps_of(ranks);
   if (camps.size() < 2) return std::nullopt;
-  const auto fewest = std::min_element(camps.begin(), camps.end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
+  const auto* const usual = largest_camp(camps);
   Case found;
-  found.blamed.assign(fewest->second.begin(), fewest->second.end());
-  found.what = has_of(found.blamed) + " launched as many operations as the " +
-               wording::count(ranks.size() - fewest->second.size(), "other rank") + " of " +
-               View::name(comm) + ", but different ones";
-  add_operations(view, ranks, found);
+  for (const auto& camp : camps) {
+    if (&camp != usual) found.blamed.insert(found.blamed.end(), camp.second.begin(), camp.second.end());
+  }
+  found.what = has_of(found.blamed) + " launched as many operations ";
+  if (usual == nullptr) {
+    found.what += "of " + View::name(comm) + " each, but different ones: any of them may be wrong";
+  } else {
+    found.what += "as the " + wording::count(ranks.size() - found.blamed.size(), "other rank") + " of " +
+                  View::name(comm) + ", but different ones";
+  }
+  add_operations(view, camps, found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
                [&](const Comm& before, const RankPlace& place) {
                  const Rank* const was = find(before, place.rank);
-                 return was != nullptr && was->launched == static_cast<const Rank&>(place).launched;
+                 return was != nullptr && operations(*was) == operations(static_cast<const Rank&>(place));
                }),
         found);
   return found;
@@ -240,10 +255,11 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   }
   if (const Comm* const before = view.before(comm); before != nullptr) {
     // Who goes on is not stuck.
-    for (const RankPlace* rank : found.blamed) {
+    std::erase_if(found.blamed, [&](const RankPlace* rank) {
       const Rank* const was = find(*before, rank->rank);
-      if (was != nullptr && launched(*was) < least) return std::nullopt;
-    }
+      return was != nullptr && launched(*was) < least;
+    });
+    if (found.blamed.empty()) return std::nullopt;
   }
   const std::vector<std::string> uneven = uneven_functions(ranks);
   if (uneven.size() == 1) found.func = uneven.front();
@@ -257,7 +273,7 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
                View::name(comm) + ", " + wording::count(ahead, "other rank") + " up to " +
                std::to_string(most) +
                (found.func.empty() || comm.is_summary ? "" : " (the difference is in " + found.func + ")");
-  add_operations(view, ranks, found);
+  add_operations(view, camps_of(ranks), found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
                [&](const Comm& was, const RankPlace& place) {
@@ -322,7 +338,7 @@ std::optional<Case> aborting(const View&, const Comm& comm) {
   Case found;
   found.blamed = those(comm.ranks, [](const Rank& rank) { return rank.aborted; });
   if (found.blamed.empty()) return std::nullopt;
-  found.severity = running(comm).empty() ? Severity::kNote : Severity::kWarning;
+  found.severity = staying(comm) == 0 ? Severity::kNote : Severity::kWarning;
   found.what = has_of(found.blamed) + " aborted " + View::name(comm);
   return found;
 }

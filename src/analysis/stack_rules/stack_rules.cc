@@ -32,6 +32,13 @@ bool waits(const Stack& stack) {
                      [&](std::string_view call) { return stack.called.starts_with(call); });
 }
 
+// Also in a call of which only one other rank, or another program, may be meant.
+bool may_wait(const Stack& stack) {
+  constexpr std::string_view kCalls[] = {"send", "recv", "wait_tensor"};
+  return waits(stack) || std::any_of(std::begin(kCalls), std::end(kCalls),
+                                     [&](std::string_view call) { return stack.called.starts_with(call); });
+}
+
 using Group = std::vector<const Stack*>;
 
 std::string place_of(const Stack& stack) {
@@ -59,10 +66,13 @@ std::string who_of(const Group& group) {
 
 std::string is_of(const Group& group) { return group.size() == 1 ? " is at " : " are at "; }
 
-// Each rank or process once, the last of it.
+// Each rank or process once, the last of it. Launchers are none.
 Group each_once(const StacksModel& model) {
   std::map<std::pair<int32_t, std::pair<std::string, int64_t>>, const Stack*> last;
+  const bool are_launchers = std::all_of(model.stacks.begin(), model.stacks.end(),
+                                         [](const Stack& stack) { return stack.is_launcher; });
   for (const Stack& stack : model.stacks) {
+    if (stack.is_launcher && !are_launchers) continue;
     const bool is_rank = stack.rank >= 0;
     // Without a rank a process is known by its number, which is only unique in one file's host.
     last[{stack.rank, {is_rank ? "" : stack.file, is_rank ? -1 : stack.pid}}] = &stack;
@@ -134,7 +144,7 @@ std::vector<Finding> judge(const StacksModel& model) {
   // All others wait at one place, and are most of them.
   const bool stands_out = groups.size() == 2 && all.size() >= kFewest &&
                           most.size() >= 2 * groups[1].size() && waits(*most.front()) &&
-                          !waits(*groups[1].front());
+                          !may_wait(*groups[1].front());
   // Equally many ranks at both places, or a third place, leave open who waits for whom.
   Finding finding = stands_out ? outlier(groups[1], most) : undecided(groups, all.size());
   for (size_t i = 0; i < std::min(groups.size(), kMostLines); ++i)

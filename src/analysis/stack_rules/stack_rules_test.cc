@@ -48,7 +48,9 @@ TEST(StackRules, WhoIsElsewhereThanThoseWhoWaitStandsOut) {
 
 TEST(StackRules, NobodyIsBlamedWhereNoneStandsOut) {
   for (const StacksModel& model :
-       {job(2, 1), job(8, 3), job(8, 0), job(8, 1, "load"), job(8, 1, "all_reduce", "barrier"), job(1, 0)}) {
+       {job(2, 1), job(8, 3), job(8, 0), job(8, 1, "load"), job(8, 1, "all_reduce", "barrier"),
+        job(8, 1, "all_reduce", "recv"), job(8, 1, "all_reduce", "send_object_list"),
+        job(8, 1, "all_reduce", "wait_tensor"), job(8, 1, "recv"), job(1, 0)}) {
     const Finding finding = only(model);
     EXPECT_EQ(id_text(finding.id), "evidence-missing.stacks");
     EXPECT_TRUE(finding.ranks.empty());
@@ -70,6 +72,26 @@ TEST(StackRules, InACallOfNcclNativeCodeWaits) {
   model.stacks.resize(1);
   EXPECT_EQ(only(model).statement,
             "the only stack given is at ncclCommAbort, in commReclaim, which does not say whom it waits for");
+}
+
+TEST(StackRules, AProcessThatStartedTheRanksIsNotBlamed) {
+  const auto process = [](int pid, const std::string& frames) {
+    return "Process " + std::to_string(pid) + ": python\nThread " + std::to_string(pid) +
+           " (idle): \"MainThread\"\n" + frames;
+  };
+  const std::string agent = process(
+      9, "    _invoke_run (torch/distributed/elastic/agent/server/api.py:869)\n    <module> (torchrun:8)\n");
+  std::string text = agent;
+  for (const int pid : {1, 2, 3})
+    text +=
+        process(pid, "    all_reduce (torch/distributed/distributed_c10d.py:2219)\n    step (train.py:95)\n");
+  StacksModel model, alone;
+  readers::stacks::parse_stacks(text, "s.txt", model);
+  ASSERT_EQ(model.stacks.size(), 4u);
+  EXPECT_EQ(only(model).statement,
+            "the stacks of all 3 ranks given are at the same place: train.py:95 (step), in all_reduce");
+  readers::stacks::parse_stacks(agent, "s.txt", alone);
+  EXPECT_EQ(id_text(only(alone).id), "evidence-missing.stacks");
 }
 
 TEST(StackRules, OfARankTheLastStackCounts) {

@@ -16,13 +16,7 @@ std::string label_text(std::string_view text) {
   constexpr size_t kMost = 64;
   constexpr std::string_view kCut = "...";
   const bool is_long = text.size() > kMost;
-  if (is_long) {
-    size_t end = kMost - kCut.size();
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-      --end;  // not inside a character
-    text = text.substr(0, end);
-  }
-  std::string label = valid_utf8(text);
+  std::string label = valid_utf8(is_long ? cut_utf8(text, kMost - kCut.size()) : text);
   for (char& c : label) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }

@@ -114,6 +114,7 @@ constexpr Line kLines[] = {
      "NET/IB: [1] mlx5_1:uverbs1:1/RoCE provider=Mlx5 speed=200000 context=0x1 pciPath=/sys/x ar=0"},
     {LineKind::kSocketCards, "NET/Socket : Using [0]bond0:198.51.100.4<0>"},
     {LineKind::kKnown, "NET/Socket: Using 4 threads and 2 sockets per thread"},
+    {LineKind::kKnown, "NET/Socket : Using 4 threads and 2 sockets per thread"},
     {LineKind::kPluginAbsent, "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin."},
     {LineKind::kPluginAbsent,
      "NET/Plugin : Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: cannot open shared object file"},

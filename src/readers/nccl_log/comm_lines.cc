@@ -179,6 +179,7 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
     part->ranks = to_small(captures[2]);
     part->nodes = to_small(captures[3]);
     part->local_ranks = to_small(captures[4]);
+    part->local_rank = to_small(captures[5]);
     part->has_mnnvl = to_small(captures[6]) == 1;
     return;
   }

@@ -70,7 +70,9 @@ bool read_mismatch(std::string_view text, TorchLine& line) {
   line.op = operation_in(own.words);
   if (line.op.empty()) return false;
   line.remark = TorchRemark::kMismatch;
-  line.rank = own.rank;
+  // Both are ranks of the group, which the words do not name.
+  line.group_rank = own.rank;
+  if (line.rank < 0) line.rank = own.rank;
   line.seq = number_in(own.words);
   // The first rank's operation is worth telling alone.
   if (!second_fingerprint(text, other)) return true;

@@ -78,6 +78,7 @@ struct CommPart {
   int64_t tid = 0;
   uint64_t pointer = 0;
   int32_t rank = -1, ranks = -1, nodes = -1, local_ranks = -1;
+  int32_t local_rank = -1;  // among those of its node
   int32_t device = -1, nvml_device = -1;
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
@@ -144,12 +145,13 @@ enum class TorchRemark : uint8_t {
   kLockHeld,       // Python's lock (GIL) was not to be had
   kCalledAt,       // where the operation that failed was called: text
   kGroup,          // a group was made: size
-  kMismatch,       // two ranks call different things: other_rank, seq, op, other_seq, text
-  kAnnounced,      // what a rank is about to call, of all its lines the one with the highest number: seq, op
-  kNeverJoined,    // desync report: ranks that joined nothing
-  kNotJoined,      // desync report: ranks that have not joined seq
-  kNotFinished,    // desync report: ranks that joined seq and have not finished it
-  kStarted,        // desync report: ranks that began seq as op, or ended it
+  kMismatch,     // two ranks of a group call different things: group_rank and other_rank, seq, op, other_seq,
+                 // text
+  kAnnounced,    // what a rank is about to call, of all its lines the one with the highest number: seq, op
+  kNeverJoined,  // desync report: ranks that joined nothing
+  kNotJoined,    // desync report: ranks that have not joined seq
+  kNotFinished,  // desync report: ranks that joined seq and have not finished it
+  kStarted,      // desync report: ranks that began seq as op, or ended it
   kFinished,
   kExit,    // the launcher says that the process ended: exit_code
   kRaised,  // the program ended itself by an exception that did not follow from another rank's end: text

@@ -200,12 +200,14 @@ class Parser {
     place_ = {};
     called_ = {};
     frames_ = 0;
-    has_user_ = false;
+    has_user_ = is_launcher_ = false;
   }
 
   void add(const model::Frame& frame) {
     if (!takes_ || frames_ == kMostFrames) return;
     ++frames_;
+    for (const std::string_view folder : {"torch/distributed/elastic/agent/", "deepspeed/launcher/"})
+      is_launcher_ = is_launcher_ || frame.file.find(folder) != std::string_view::npos;
     const bool is_library = model::is_library(frame.file);
     if (is_library && !has_user_ && !is_wrapper(frame.function)) called_ = frame.function;
     has_user_ = has_user_ || !is_library;
@@ -225,7 +227,8 @@ class Parser {
                                  .host = host_,
                                  .pid = pid_,
                                  .place = is_native ? shown_name(best_.place(), kLongestText) : place_.text(),
-                                 .called = called_text(is_native)});
+                                 .called = called_text(is_native),
+                                 .is_launcher = is_launcher_});
       }
     }
     in_ = In::kNothing;
@@ -249,7 +252,7 @@ class Parser {
   StacksModel& model_;
   uint64_t line_ = 0, begin_line_ = 0;
   In in_ = In::kNothing;
-  bool in_thread_ = false, takes_ = false, has_user_ = false;
+  bool in_thread_ = false, takes_ = false, has_user_ = false, is_launcher_ = false;
   int32_t rank_ = -1, prefix_ = -1;  // by a head; by what stands before each line
   int64_t pid_ = -1;
   std::string host_;

@@ -17,6 +17,7 @@ struct Stack {
   std::string place;   // as model/names/call_place.h words it, or a native function; empty: it had no frame
                        // with a name
   std::string called;  // the function that the place had called; empty: none
+  bool is_launcher = false;  // it started ranks and waits for them
 };
 
 struct StacksModel {
