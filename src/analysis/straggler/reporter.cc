@@ -75,7 +75,7 @@ std::string Reporter::steps_evidence() const {
     return "steps are found from the operations, which repeat every " + std::to_string(steps.period) +
            "; step 0 includes everything before it";
   return "the operations do not repeat, so the run is split into " + std::to_string(steps.size()) +
-         " equal parts of " + std::to_string(steps.period) + " operations";
+         " equal parts of " + wording::count(static_cast<uint64_t>(steps.period), "operation");
 }
 
 Reporter::Account Reporter::account(size_t row, size_t first, size_t last) const {
