@@ -67,7 +67,7 @@ function heading(): HTMLElement {
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
       h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
-      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: one of them recorded for so long' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
+      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: the longest recording of one host' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ no answer' : '● live') : null,
       h('button', { type: 'button', onclick: () => search(report), 'data-focus': 'search', 'aria-haspopup': 'dialog', title: 'A rank, host or communicator: /' }, 'Find'),

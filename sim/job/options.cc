@@ -140,11 +140,11 @@ RUN/truth.json with what is really wrong and what the clocks really show. The sa
   --ops-per-step N        operations of each rank and step, where the layout allows (40)
   --compute-us US         forward time of a layer (500)
   --mode MODE             lite, default or deep: what is captured (default)
-  --marks                 also a mark at each step's begin, in a second file per process
+  --marks                 also a mark at the start of each step, in a second file per process
   --fault CLASS[:VARIANT] one fault, its victims by the seed (none)
   --slow FUNC=FACTOR[@STEP]
-                          a collective takes so much longer from a step on, beside the fault; may be given again
-  --hang-seconds T        how long the living are recorded after the last event (60)
+                          a collective takes FACTOR times as long from a step on, beside the fault; may be repeated
+  --hang-seconds T        how long ranks that are alive are recorded after the last event (60)
   --end-share X           all processes are killed at one moment, that part of the way through the job (1: they are not)
   --ring N                each thread of a process keeps its newest N chunks of 32 KiB, as ring retention does (0: all)
   --live                  run it instead, here and now: a process per rank that calls the capture library and waits for the

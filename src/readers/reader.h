@@ -24,7 +24,7 @@ struct Format {
   // True if a file that begins with these bytes (at most kSniffBytes) is of this format. No side effects.
   bool (*sniff)(std::span<const std::byte> first_bytes);
   // Opens files of this format as one source; files of one process become one process. A file that cannot be
-  // read at all is a run loss, unless it is the only one. nullptr: it tells of a job, but no operations.
+  // read at all is a run loss, unless it is the only one. nullptr: it describes a job, but no operations.
   Result<std::unique_ptr<model::TraceSource>> (*open)(std::vector<std::string> paths);
   // What tells the format may stand far from the beginning: `sniff` is asked again with up to
   // kDeepSniffBytes.

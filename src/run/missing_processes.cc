@@ -197,7 +197,7 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
   if (!missing.empty()) {
     losses.push_back(
         {"missing_rank", missing.size(),
-         "no file of " + std::string(missing.size() == 1 ? "rank " : "ranks ") + ranges(missing) + " of " +
+         "missing file: " + std::string(missing.size() == 1 ? "rank " : "ranks ") + ranges(missing) + " of " +
              std::to_string(world) +
              "; on several nodes all ranks need the same run directory, on a shared file system"});
   }

@@ -86,8 +86,8 @@ std::string unmatched_sentence(const Coverage& coverage) {
   for (size_t i = 0; i < coverage.unmatched.size(); ++i) {
     if (coverage.unmatched[i] == 0) continue;
     total += coverage.unmatched[i];
-    reasons += (reasons.empty() ? "" : ", ") + format_count(coverage.unmatched[i]) + ' ' +
-               std::string(reason_text(static_cast<Reason>(i)));
+    reasons += (reasons.empty() ? "" : ", ") + std::string(reason_text(static_cast<Reason>(i))) + " (" +
+               format_count(coverage.unmatched[i]) + ")";
   }
   return total == 0 ? "" : plural(total, "operation") + " not matched on every rank: " + reasons + ".";
 }

@@ -57,13 +57,14 @@ void add_wanted_checks(const std::vector<Evidence>& evidence, std::vector<Findin
     const bool is_amd = has_amd_gpus(finding, evidence);
     finding.needed_evidence =
         is_within_host(finding)
-            ? "no state of these links was recorded: " +
-                  std::string(is_amd ? "`rocm-smi --showxgmierr` shows"
-                                     : "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show") +
-                  on_hosts(finding) + " whether one is down or has errors, `lockstep links` how fast they are"
-            : "no counter of these ports was recorded: `ibstat` shows" + on_hosts(finding) +
-                  " whether one is down or slow, `perfquery -x` (InfiniBand) or `rdma statistic` (RoCE), run twice, "
-                  "whether errors rise; `lockstep trace` samples them";
+            ? "the state of these links, which was not recorded: run " +
+                  std::string(is_amd ? "`rocm-smi --showxgmierr`"
+                                     : "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e`") +
+                  on_hosts(finding) +
+                  " to see whether one is down or has errors, and `lockstep links` to see how fast they are"
+            : "the counters of these ports, which were not recorded: run `ibstat`" + on_hosts(finding) +
+                  " to see whether one is down or slow, and `perfquery -x` (InfiniBand) or "
+                  "`rdma statistic` (RoCE) twice to see whether errors rise; `lockstep trace` records them";
   }
 }
 

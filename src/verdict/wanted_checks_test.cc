@@ -30,11 +30,11 @@ std::string wanted(Finding finding, const std::vector<Evidence>& evidence = {}) 
 TEST(WantedChecks, NameTheCommandsOfTheNamedHosts) {
   EXPECT_EQ(
       wanted(slow(FindingId::kSlowLinkIntraHost, {"node0"})),
-      "no state of these links was recorded: `nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show on node0 "
-      "whether one is down or has errors, `lockstep links` how fast they are");
+      "the state of these links, which was not recorded: run `nvidia-smi nvlink -s` and `nvidia-smi nvlink "
+      "-e` on node0 to see whether one is down or has errors, and `lockstep links` to see how fast they are");
   const std::string ports = wanted(slow(FindingId::kSlowNicHost, {"n0", "n1", "n2", "n3", "n4"}));
   EXPECT_TRUE(ports.starts_with(
-      "no counter of these ports was recorded: `ibstat` shows on n0, n1, n2 and 2 others whether "))
+      "the counters of these ports, which were not recorded: run `ibstat` on n0, n1, n2 and 2 others to see "))
       << ports;
   EXPECT_NE(wanted(slow(FindingId::kStuckInNetwork, {})), "");
 }
@@ -47,7 +47,7 @@ TEST(WantedChecks, OfAmdGpusAreThoseOfRocm) {
   std::vector<Evidence> evidence(1);
   evidence[0].job = builder.build();
   EXPECT_NE(wanted(slow(FindingId::kSlowLinkIntraHost, {"node0"}), evidence)
-                .find("`rocm-smi --showxgmierr` shows on node0"),
+                .find("`rocm-smi --showxgmierr` on node0"),
             std::string::npos);
 }
 

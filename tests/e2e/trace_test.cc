@@ -418,7 +418,7 @@ TEST_F(Trace, ASilentRankIsMissed) {
                        " ops 1 sleep 5000 & RANK=0 " + LOCKSTEP_E2E_JOB + " ops 1; wait";
   Finished finished = do_here(lockstep({"trace", "-o", "t.db", "sh", "-c", script}), {{"WORLD_SIZE", "3"}});
   EXPECT_TRUE(has(finished.err, "rank 1 on host")) << finished;
-  EXPECT_TRUE(has(finished.err, "no file of rank 2 of 3")) << finished;
+  EXPECT_TRUE(has(finished.err, "missing file: rank 2 of 3")) << finished;
   std::set<std::string> kinds;
   auto document = info("t.db");
   for (const auto& loss : document["losses"]) kinds.insert(loss["kind"]);

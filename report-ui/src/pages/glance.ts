@@ -73,7 +73,7 @@ function map(view: View, page: LatenessPage): HTMLElement {
 export function glance(view: View): Child {
   const { report } = view;
   const lateness = known(report.lateness);
-  const pairs = [...stepFacts(report), ...bandwidthFacts(report), ...latest(lateness), ...(lateness ? [['Operations compared', count(lateness.compared)] as const] : [])];
+  const pairs = [...stepFacts(report), ...bandwidthFacts(report), ...latest(lateness), ...(lateness ? [['Operations compared, each counted once', count(lateness.compared)] as const] : [])];
   if (pairs.length === 0) return null;
   return panel('At a glance', facts(pairs), lateness && lateness.rows.length > 0 && lateness.columns.count > 1 && stallOf(report) === null ? map(view, lateness) : null);
 }

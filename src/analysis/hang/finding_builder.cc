@@ -77,7 +77,7 @@ void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
   finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " longest, for " +
                              duration(block.waited_ns));
   finding.evidence.push_back(block.patience.measured
-                                 ? "longest earlier gap between two operations: " +
+                                 ? "longest gap between two operations before this wait: " +
                                        duration(block.patience.normal_ns)
                                  : "too few earlier operations to know how long a normal gap is");
   // What is suspicious is said as such, with what it would take to be sure.
@@ -166,7 +166,7 @@ void FindingBuilder::add_state(uint32_t actor_row, const Block& block,
                       " before its recording ends");
   }
   if (actor.quiet_ns > 0)
-    lines.push_back(name + ": last record " + duration(actor.quiet_ns) + " before its recording ends");
+    lines.push_back(name + " recorded nothing in the last " + duration(actor.quiet_ns) + " of its recording");
   const model::OpenCall* oldest = nullptr;
   for (const model::OpenCall& call : process.open_calls) {
     if (call.start_ns != 0 && (oldest == nullptr || call.start_ns < oldest->start_ns)) oldest = &call;

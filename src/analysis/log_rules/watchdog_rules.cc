@@ -210,7 +210,7 @@ std::string why_unknown(const View& view, const Stall& stall) {
            "compared";
   if (stall.group->is_clashing) return "two groups have this name";
   if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
-  if (stall.group->name.empty()) return "these lines do not name the group, nor who is in it";
+  if (stall.group->name.empty()) return "these lines name neither the group nor its members";
   if (!stall.silent.empty()) return no_log(stall.silent);
   std::string text = "every rank that these logs are of has called it";
   return text + (view.torch().size() < 0 || !stall.group->is_world
@@ -424,7 +424,8 @@ std::optional<Hit> watchdog_stood_still(const View& view) {
 }
 
 std::optional<Hit> lock_held(const View& view) {
-  return of_remark(view, TorchRemark::kLockHeld, "Python's lock (GIL) was held when the process was to end");
+  return of_remark(view, TorchRemark::kLockHeld,
+                   "Python's lock (GIL) was held when the process should have ended");
 }
 
 std::optional<Hit> watchdog_consequence(const View& view) {

@@ -312,7 +312,7 @@ TEST(Watchdog, OneLineOfOneRankIsExplained) {
       findings[0].statement,
       "an operation did not end, and Lockstep cannot tell who held it up: rank 3 waited for operation 8 of a "
       "group that is not named (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave "
-      "up; these lines do not name the group, nor who is in it");
+      "up; these lines name neither the group nor its members");
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_EQ(findings[0].func, "AllReduce");
   EXPECT_EQ(findings[0].advice.substr(0, 28), "Who gave up had called it: a");

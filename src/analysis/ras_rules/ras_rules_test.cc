@@ -75,9 +75,10 @@ TEST(RasRules, ARankBehindMayOnlyBeAsked) {
   EXPECT_EQ(finding.hosts, std::vector<std::string>{"192.0.2.1"});
   EXPECT_EQ(finding.func, "AllReduce");
   EXPECT_EQ(finding.op_index, 8u);
-  EXPECT_EQ(finding.statement,
-            "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks up to 9 (the "
-            "difference is in AllReduce)");
+  EXPECT_EQ(
+      finding.statement,
+      "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks have launched up "
+      "to 9 (the difference is in AllReduce)");
   EXPECT_EQ(finding.evidence[0], "ranks 0-4, 6 and 7 launched 9 operations (AllReduce 9)");
 }
 
@@ -400,7 +401,8 @@ TEST(RasRules, TheTextNamesWhoIsBehind) {
   EXPECT_EQ(id_text(once.id), "never-joined.snapshot");
   EXPECT_EQ(
       once.statement,
-      "rank 5 has launched 8 AllReduce operations of communicator 0xab of 8 ranks, 7 other ranks up to 9");
+      "rank 5 has launched 8 AllReduce operations of communicator 0xab of 8 ranks, 7 other ranks have launched up "
+      "to 9");
   EXPECT_EQ(once.severity, Severity::kWarning);
   EXPECT_EQ(once.ranks, std::vector<int32_t>{5});
   EXPECT_FALSE(once.op_index) << "operations of other functions are not counted";

@@ -156,7 +156,7 @@ void add_operations(const View& view, const Camps& camps, Case& found) {
 std::optional<Case> dead(const View&, const Comm& comm) {
   return missing(
       comm, [](const MissingRank& rank) { return rank.considered_dead; },
-      "is dead: RAS has given its process up", "are dead: RAS has given their processes up");
+      "is dead: RAS has given up on its process", "are dead: RAS has given up on their processes");
 }
 
 std::optional<Case> unreachable(const View&, const Comm& comm) {
@@ -270,8 +270,8 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   const std::string operation =
       comm.is_summary && uneven.size() == 1 ? uneven.front() + " operation" : "operation";
   found.what = has_of(found.blamed) + " launched " + wording::count(least, operation) + " of " +
-               View::name(comm) + ", " + wording::count(ahead, "other rank") + " up to " +
-               std::to_string(most) +
+               View::name(comm) + ", " + wording::count(ahead, "other rank") +
+               (ahead == 1 ? " has" : " have") + " launched up to " + std::to_string(most) +
                (found.func.empty() || comm.is_summary ? "" : " (the difference is in " + found.func + ")");
   add_operations(view, camps_of(ranks), found);
   weigh(view, comm,

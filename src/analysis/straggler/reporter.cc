@@ -75,7 +75,7 @@ std::string Reporter::steps_evidence() const {
     return "steps are found from the operations, which repeat every " + std::to_string(steps.period) +
            "; step 0 includes everything before it";
   return "the operations do not repeat, so the run is split into " + std::to_string(steps.size()) +
-         " equal parts of " + std::to_string(steps.period) + " operations";
+         " equal parts of " + wording::count(static_cast<uint64_t>(steps.period), "operation");
 }
 
 Reporter::Account Reporter::account(size_t row, size_t first, size_t last) const {
@@ -200,10 +200,10 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
   std::string out = one ? who(process_of(worst.culprit->row)) : wording::ranks(finding.ranks);
   out += goes_on ? (one ? " has been " : " have been ") : (one ? " was " : " were ");
   out += (pattern.kind == Kind::kGrowing ? "slower and " + does.substr(0, 4) + "er" + does.substr(4) : does);
-  out += " " + when_text(pattern) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
+  out += " " + when_text(pattern) + (one ? ", " : ", the worst of them ") + "costing the other ranks about " +
+         text(worst.culprit->per_step_ns);
   out += in_each_step(pattern) ? " per step" : " each time";
-  return out + " (" + (one ? "" : "the worst of them, ") +
-         wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run); first in " +
+  return out + " (" + wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run); first in " +
          finding.operation;
 }
 

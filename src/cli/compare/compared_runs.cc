@@ -101,7 +101,7 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
     if (all) text += ", as in " + std::to_string(worse) + " of " + wording::count(alike, "communicator");
   } else {
     text = "rank " + std::to_string(row.rank) + " costs the other ranks " + format_duration(row.b) +
-           " per step (" + format_duration(row.a) + " in A)";
+           " per step on average (" + format_duration(row.a) + " in A)";
   }
   if (!row.since) return text;
   text += row.since->from_begin ? ", from the start" : ", since " + since_text(*row.since);

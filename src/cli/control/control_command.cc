@@ -145,8 +145,8 @@ std::vector<ProcessFile> files_of(const std::vector<std::string>& paths) {
 }
 
 std::string rank_text(const ProcessFile& file) {
-  const std::string who = "process " + std::to_string(file.process.pid) + " on " + file.process.host;
-  return file.rank < 0 ? who : "rank " + std::to_string(file.rank) + " (" + who + ")";
+  const std::string who = " (" + file.process.host + ", pid " + std::to_string(file.process.pid) + ")";
+  return (file.rank < 0 ? "process" : "rank " + std::to_string(file.rank)) + who;
 }
 
 // Ids of the named communicators as this process knows them. One that it is not in gets an id that nothing

@@ -153,7 +153,7 @@ Other findings
 Seen      7 ranks on 2 hosts, 0 operations matched across ranks, one clock.
 Now       processes: 1 running, 1 stopped.
 Not seen  Rank 7 of 8 left no file.
-          70 operations not matched on every rank: 70 rank absent.
+          70 operations not matched on every rank: rank absent (70).
           Lockstep cannot see from here whether 5 processes on node0, node1 still run; run `lockstep
           diagnose` there.
 Lost      1,234 x events dropped because no prepared chunk was free [rank 0]

@@ -19,7 +19,7 @@ constexpr Option kFleetOptions[] = {
     {0, "from", "URL", push::kTargetHelp},
     {0, "days", "N", "ask the last N days", "30"},
     {0, "json", "", "print the answer as JSON"},
-    {0, "sql", "", "print the SQL of the question, and ask nobody"},
+    {0, "sql", "", "print the SQL of the question, and do not run it"},
     push::patience_option("10s"),
 };
 

@@ -108,7 +108,7 @@ void show_members(const std::vector<input::CommMember>& members, Columns& out) {
   out.add("id", "<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
   out.add("name", "<name", first.name.empty() ? "-" : shown_name(first.name, 40), first.name);
   out.number("ranks", "ranks", first.ranks);
-  out.add_text("seen", std::to_string(members.size()));
+  out.add_text("present", std::to_string(members.size()));
   out.number("nodes", "nodes", first.nodes);
   out.add_text("ended", std::to_string(ended));
   out.add_json("api_version", first.api_version);

@@ -144,7 +144,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
   if (arguments.has("help")) return arguments;
   size_t count = arguments.operands_.size();
   if (operands.least == operands.most && operands.least > 1 && count != operands.least)
-    return usage_error("takes " + std::to_string(operands.least) + " operands (" +
+    return usage_error("the command takes " + std::to_string(operands.least) + " operands (" +
                        std::string(operands.name) + "), not " + std::to_string(count));
   if (count < operands.least) return usage_error(std::string(operands.name) + " is missing");
   if (!operands.runs_command && count > operands.most) {

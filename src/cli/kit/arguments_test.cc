@@ -98,8 +98,8 @@ TEST(Arguments, SaysWhatAWordMayHaveMeant) {
   EXPECT_EQ(error(kFiles, {"--limt=5", "file"}), "unknown option '--limt=5'; did you mean --limit?");
   EXPECT_EQ(error(kFiles, {"--explode", "file"}), "unknown option '--explode'");
   constexpr Operands kTwo = {.name = "A B", .least = 2, .most = 2};
-  EXPECT_EQ(error(kTwo, {"a"}), "takes 2 operands (A B), not 1");
-  EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "takes 2 operands (A B), not 3");
+  EXPECT_EQ(error(kTwo, {"a"}), "the command takes 2 operands (A B), not 1");
+  EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "the command takes 2 operands (A B), not 3");
 }
 
 TEST(Arguments, HelpNeedsNoOperands) {

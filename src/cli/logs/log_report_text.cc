@@ -58,7 +58,8 @@ class Text {
       evidence(finding);
       if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, style_.columns()) + '\n';
       if (!finding.needed_evidence.empty())
-        out_ += "  > " + wrap("To decide it: " + finding.needed_evidence + '.', 4, style_.columns()) + '\n';
+        out_ += "  > " + wrap("What would decide it: " + finding.needed_evidence + '.', 4, style_.columns()) +
+                '\n';
       out_ += '\n';
     }
   }
@@ -116,7 +117,8 @@ class Text {
     std::swap(text, out_);
     for (const analysis::log_figures::CommWiring& comm : comms) {
       if (comm.rings.empty() && comm.trees.empty() && comm.pairs.empty()) continue;
-      out_ += "  " + comm.name + ", ranks " + rank_list(comm.members) + " of the job\n";
+      out_ += "  " + comm.name + (comm.members.size() == 1 ? ", rank " : ", ranks ") +
+              rank_list(comm.members) + " of the job\n";
       wires("rings", comm.rings);
       wires("trees", comm.trees);
       if (!comm.nvls.empty()) out_ += "    NVLS    " + comm.nvls + '\n';

@@ -60,14 +60,13 @@ constexpr std::string_view kEnvironment =
     ".TP\n\\fBLOCKSTEP_DIR\\fR\nThe run directory; %p, %h, %r, %n and %j stand for process id, host, rank, "
     "node rank and "
     "job id.\n"
-    ".TP\n\\fBLOCKSTEP_MODE\\fR\nlite, default, deep or off.\n"
+    ".TP\n\\fBLOCKSTEP_MODE\\fR\nlite, default, deep, sample=K/N or off.\n"
     ".TP\n\\fBLOCKSTEP_RETAIN\\fR\nstream, stream:CAP or ring:SIZE, for each process.\n"
-    ".TP\n\\fBLOCKSTEP_CHAIN\\fR\na second NCCL profiler plugin, to which every call is passed on; none for "
-    "none.\n";
+    ".TP\n\\fBLOCKSTEP_CHAIN\\fR\na second NCCL profiler plugin, which gets every call; none leaves it out.\n";
 
 constexpr std::string_view kExitStatus =
     ".SH EXIT STATUS\n"
-    "0 success; 1 findings, for commands that judge a run; 2 bad usage, or input that cannot be read; 3 no "
+    "0 success; 1 findings, for commands that judge a run; 2 wrong usage, or input that cannot be read; 3 no "
     "answer, or an input left out.\n"
     ".PP\n\\fBlockstep trace\\fR ends with the exit code of the traced command, with 128 plus the number of "
     "the signal that "

@@ -24,7 +24,7 @@ namespace {
 constexpr Option kPushOptions[] = {
     {0, "to", "URL", push::kTargetHelp},
     {0, "follow", "", "write what the processes of this host do now, every 2 s, until all have ended"},
-    {0, "run", "NAME", "with --follow: what the job is called, alike on all hosts",
+    {0, "run", "NAME", "with --follow: what the job is called, the same on all hosts",
      "its job id, else RUN's name"},
     push::patience_option("1m"),
     kMemoryOption,
@@ -97,16 +97,16 @@ const Command push_command = {
     .description =
         "Sends the operations, their sums a minute, processes, communicators, losses and findings of a finished run into an existing "
         "ClickHouse, where runs of many jobs can be asked together: docs/fleet.md has the tables and some questions. It "
-        "makes the tables where they are missing. A password is taken from the environment variable "
-        "LOCKSTEP_PUSH_KEY, else from the URL, where other users of the machine can see it.\n\n"
+        "creates missing tables. A password is taken from the environment variable LOCKSTEP_PUSH_KEY, "
+        "else from the URL, where other users of the machine can see it.\n\n"
         "What the store has confirmed is not sent again: after a kill, a restart or a store that was down, the same "
         "command sends the rest, and no row counts twice. At the end it compares what is stored. The exit code "
         "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
         "a store that refuses, and 3 if the store did not answer.\n\n"
         "With --follow it writes the newest state of each process and communicator that this host sees in a run directory "
-        "which is still being written, or is to come: one beside the job on each host, or one for all where they share the "
-        "directory. It sends no run: push it when the job has ended. While the store does not answer it "
-        "goes on trying and holds nobody up. `lockstep diagnose URL#NAME` asks who is stuck, on any machine.",
+        "which is still being written, or does not exist yet: one beside the job on each host, or one for all where "
+        "they share the directory. It sends no run: push it when the job has ended. While the store does not answer, it keeps "
+        "trying and blocks nobody. `lockstep diagnose URL#NAME` asks who is stuck, on any machine.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,

@@ -87,7 +87,7 @@ void show_rank(const analysis::summary::RankFigures& rank, Columns& out) {
   out.add("seconds", "span", format_duration(rank.seconds * 1e9), rank.seconds);
   out.add("gpu_busy", "GPU busy", rank.busy < 0 ? "-" : format_percent(rank.busy),
           rank.busy < 0 ? Json(nullptr) : Json(rank.busy));
-  out.add("steps", "steps", has_steps ? format_count(rank.steps) : "-",
+  out.add("steps", "marked steps", has_steps ? format_count(rank.steps) : "-",
           has_steps ? Json(rank.steps) : Json(nullptr));
   out.add_json("step", durations_json(rank.step));
   add_duration(out, "step avg", rank.step, rank.step.avg_ns);

@@ -126,7 +126,7 @@ TEST(LinkFacts, TwoPrintedListsOfErrorsAreInTheOrderOfTheirCounts) {
   const std::vector<LinkFact> facts = facts_of(many, &few).facts;
   EXPECT_EQ(facts[0].finding, analysis::FindingId::kTransportErrorNvlink);
   EXPECT_EQ(facts[0].words, "GPU 0");
-  EXPECT_NE(facts[0].says.find("NVLink had to send data again (nvlink_replay: +7)"), std::string::npos)
+  EXPECT_NE(facts[0].says.find("NVLink had to resend data (nvlink_replay: +7)"), std::string::npos)
       << facts[0].says;
 }
 

@@ -57,8 +57,7 @@ void link_kernels(model::Trace& trace, size_t first_kernel, size_t first_launch,
     ambiguous += entries[at].launch == model::kNoRow;
   }
   losses.add("repeated_correlation", ambiguous, [&] {
-    return "kernels and copies whose correlation several launches bear, and which are therefore no one's: " +
-           path;
+    return "kernels and copies without a launch, because several launches have their correlation id: " + path;
   });
 }
 

@@ -27,9 +27,9 @@ class MovedEvents {
   // Any thread.
   bool has(uint64_t handle) const;
   // Any thread: the event ended, and its record cannot say so. The first call maps memory, a bit for each
-  // unit that the log can hold. Of an event that is just being overwritten it may come too late: the bit is
-  // then that of the next event in its place, which is overwritten and counted, or the event moves on as one
-  // that never ends.
+  // unit that the log can hold. If the event is just being overwritten, the call may come too late: the bit
+  // is then that of the next event in its place, which is overwritten and counted, or the event moves on as
+  // one that never ends.
   void note_end(uint64_t handle);
 
   // Owner: of a handle's record as it is now.

@@ -60,7 +60,7 @@ class CommReader {
     trace_.processes.other_nccl[process_] = trace_.strings.intern(other_nccl_);
     if (chain_missed_ != 0)
       losses_.add("chain_missed", chain_missed_, [] {
-        return "events that the chained profiler plugin was told of in part, or not of their end";
+        return "events of which the chained profiler plugin saw only a part, or not the end";
       });
     // Libraries of one process are steered together.
     if (trace_.processes.modes[process_] == 0)
@@ -167,7 +167,7 @@ class CommReader {
     if (key == format::kNoteOtherNccl) add_other_nccl(value);
     // What is asked for begins with "kernels"; anything else says why nothing is.
     if (key == format::kNoteGpuRecords && !value.starts_with("kernels"))
-      losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
+      losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not available: " + value; });
     if (key == format::kNoteChained) add_chained(value, ticks);
     if (key == format::kNoteChainMissed)
       chain_missed_ = std::max<uint64_t>(chain_missed_, std::strtoull(value.c_str(), nullptr, 10));
@@ -197,7 +197,7 @@ class CommReader {
     constexpr std::string_view kNone = "none: ";
     if (value.starts_with(kNone)) {
       losses_.add("chain_absent", 1, [&] {
-        return "the profiler plugin that was to be chained is not there: " + value.substr(kNone.size());
+        return "the profiler plugin to be chained was not found: " + value.substr(kNone.size());
       });
       return;
     }
@@ -302,7 +302,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
                [&] { return "shapes, streams or names with an impossible number: " + view.path(); });
   });
   losses.add("short_kernel_name", found.short_names_, [&] {
-    return "names of kernels without templates and arguments, for their number: " + view.path();
+    return "kernel names without templates and arguments, because there are so many: " + view.path();
   });
   // By position, in which records are walked; chunks of a ring may come in any order.
   std::stable_sort(found.owners_.begin(), found.owners_.end(),
