@@ -122,7 +122,7 @@ rank 4: ops 9 waiting 1.8 blamed 0.5
 rank 5: ops 8 waiting 44.5 blamed 0.0
 rank 6: ops 9 waiting 31.1 blamed 0.0
 rank 7: ops 8 waiting 18.1 blamed 0.0
-steps of 7.6: lost 0.0 0.4 0.1 0.0 0.0 0.0 0.0 0.0, worst [null,4,4,null,null,null,null,null]
+steps of 7.6: lost 0.0 0.4 0.1 0.0 0.0 0.0 0.0 0.0 0.0 0.0, worst [null,4,4,null,null,null,null,null,null,null]
 No transfers over the network were recorded: no communicator
 How much of a step computes and how much communicates is not
 )");
