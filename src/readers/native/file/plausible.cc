@@ -26,7 +26,7 @@ double tick_hz(const FileHeader& header) {
   return header.tick_hz != 0 ? static_cast<double>(header.tick_hz) : 0;
 }
 
-uint64_t later(uint64_t ticks, double by) {
+uint64_t ticks_after(uint64_t ticks, double by) {
   const double sum = static_cast<double>(ticks) + by;
   return sum >= 0x1p64 ? UINT64_MAX : ticks + static_cast<uint64_t>(by);
 }
@@ -54,7 +54,7 @@ uint64_t heartbeat_ticks(const FileHeader& header) {
   // One witness is enough: real time may have been set, and CLOCK_MONOTONIC stands still in suspend.
   if (agree(by_ticks, by_monotonic) || agree(by_ticks, by_realtime)) return header.heartbeat_ticks;
   if (agree(by_monotonic, by_realtime) && by_monotonic >= 0)
-    return later(first.ticks, by_monotonic * hz / kSecondNs);
+    return ticks_after(first.ticks, by_monotonic * hz / kSecondNs);
   return 0;
 }
 
@@ -70,9 +70,9 @@ Plausible::Plausible(const FileView& view) {
   const double known = tick_hz(header), hz = known > 0 ? known : kFastestHz;
   const bool may_lack_keeper = between(header.first_anchor.ticks, heartbeat) < kFirstBeatsNs / kSecondNs * hz;
   const double slack = (may_lack_keeper ? kSlackWithoutKeeperNs : kSlackNs) / kSecondNs * hz;
-  latest_ = later(heartbeat, slack);
+  latest_ = ticks_after(heartbeat, slack);
   // What GPUs did before the driver's tools interface told of it, it may tell of.
-  const uint64_t before = header.source == format::Source::kCuda ? UINT64_MAX : later(0, slack);
+  const uint64_t before = header.source == format::Source::kCuda ? UINT64_MAX : ticks_after(0, slack);
   earliest_ = header.first_anchor.ticks > before ? header.first_anchor.ticks - before : 0;
 }
 
