@@ -44,8 +44,7 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
   Finished asked = control({"--mode", "deep", "--for", "4s"});
   EXPECT_EQ(asked.code, 0) << asked;
   EXPECT_TRUE(asked.out.starts_with("2 processes: deep for 4s\nrank ")) << asked;
-  for (const char* rank : {"rank 0 (process ", "rank 1 (process "})
-    EXPECT_TRUE(has(asked.out, rank)) << asked;
+  for (const char* rank : {"rank 0 (", "rank 1 ("}) EXPECT_TRUE(has(asked.out, rank)) << asked;
   Finished shown = control({"--show"});
   EXPECT_EQ(shown.code, 0) << shown;
   EXPECT_TRUE(has(shown.out, "deep")) << shown;
@@ -120,7 +119,7 @@ TEST_F(ControlJob, SaysWhoIsElsewhereAndWhoIsStopped) {
   write_file(path("run/elsewhere.1.1.api.lks"), bytes);
   Finished off = control({"--mode", "off"});
   EXPECT_EQ(off.code, 1) << off;
-  EXPECT_TRUE(off.out.starts_with("1 process: off\nrank 0 (process ")) << off;
+  EXPECT_TRUE(off.out.starts_with("1 process: off\nrank 0 (")) << off;
   EXPECT_TRUE(has(off.out, ": done\n")) << off;
   EXPECT_TRUE(has(off.err, "on another host")) << off;
   std::filesystem::remove(path("run/elsewhere.1.1.api.lks"));

@@ -108,7 +108,7 @@ TEST_F(SlowCards, TheRightPortIsTheLikelyCauseAndNoOther) {
       ASSERT_EQ(document["verdict"]["class"], fault);
       ASSERT_EQ(document["verdict"]["ranks"], truth["ranks"]);
       EXPECT_TRUE(cited(document["verdict"], "link counters").empty()) << "none were sampled";
-      EXPECT_TRUE(has(document["verdict"]["needed_evidence"].get<std::string>(), "`ibstat` shows on "));
+      EXPECT_TRUE(has(document["verdict"]["needed_evidence"].get<std::string>(), "run `ibstat` on "));
 
       write_counters(guilty);
       document = diagnose(1);

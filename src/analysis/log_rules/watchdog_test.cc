@@ -291,7 +291,7 @@ TEST(Watchdog, OneLineOfOneRankIsExplained) {
       "up; these lines name neither the group nor its members");
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_EQ(findings[0].func, "AllReduce");
-  EXPECT_EQ(findings[0].advice.substr(0, 28), "Who gave up had called it: a");
+  EXPECT_EQ(findings[0].advice.substr(0, 29), "Whoever gave up had called it");
   EXPECT_FALSE(findings[0].needed_evidence.empty());
 }
 
