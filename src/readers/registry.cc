@@ -232,7 +232,8 @@ class Sorter {
     if (found_ > before) return;
     troubles_.push_back(
         {ErrorCode::kNotFound,
-         "the directory holds no process files (*.lks) and no other readable file; " + std::string(kHint),
+         "the directory holds no process files (*.lks) and no other readable file, or you may not list it; " +
+             std::string(kHint),
          path});
   }
 

@@ -44,8 +44,7 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
   Finished asked = control({"--mode", "deep", "--for", "4s"});
   EXPECT_EQ(asked.code, 0) << asked;
   EXPECT_TRUE(asked.out.starts_with("2 processes: deep for 4s\nrank ")) << asked;
-  for (const char* rank : {"rank 0 (", "rank 1 ("})
-    EXPECT_TRUE(has(asked.out, rank)) << asked;
+  for (const char* rank : {"rank 0 (", "rank 1 ("}) EXPECT_TRUE(has(asked.out, rank)) << asked;
   Finished shown = control({"--show"});
   EXPECT_EQ(shown.code, 0) << shown;
   EXPECT_TRUE(has(shown.out, "deep")) << shown;
