@@ -222,6 +222,30 @@ TEST(Watchdog, WhoEndedLaterIsNotTheCause) {
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
 }
 
+// Each host's launcher reports what it saw first there.
+TEST(Watchdog, WhoExitsAfterAKillOnAnotherHostFollowsIt) {
+  const auto ranks_of = [](const std::string& killed_at, const std::string& exited_at, int code) {
+    readers::nccl_log::LogParser parser;
+    const auto report = [&](const std::string& second, int rank, int exit_code) {
+      parser.begin_file("host" + std::to_string(rank) + ".log");
+      parser.feed(
+          "ChildFailedError:\nRoot Cause (first observed failure):\n[0]:\n  time      : 2031-02-03_04:05:" +
+          second + "\n  rank      : " + std::to_string(rank) +
+          " (local_rank: 0)\n  exitcode  : " + std::to_string(exit_code) + " (pid: 92)\n");
+      parser.end_file();
+    };
+    report(killed_at, 3, code);
+    report(exited_at, 8, 1);
+    return judge(parser.take()).at(0).ranks;
+  };
+  EXPECT_EQ(ranks_of("01", "09", -9), std::vector<int32_t>{3});
+  EXPECT_EQ(ranks_of("01", "09", 137), std::vector<int32_t>{3});
+  EXPECT_EQ(ranks_of("01", "03", -9), (std::vector<int32_t>{3, 8})) << "within what clocks may differ by";
+  EXPECT_EQ(ranks_of("09", "01", -9), (std::vector<int32_t>{3, 8})) << "it was not killed before";
+  EXPECT_EQ(ranks_of("01", "09", 1), (std::vector<int32_t>{3, 8})) << "either may be the first";
+  EXPECT_EQ(ranks_of("01", "09", -6), (std::vector<int32_t>{3, 8}));
+}
+
 // Who exits by itself in the same moment lost that one; who was killed then may be the cause as well.
 TEST(Watchdog, WhoExitsBesideTheFirstFollowsIt) {
   const auto report = [](int code) {
@@ -291,7 +315,7 @@ TEST(Watchdog, OneLineOfOneRankIsExplained) {
       "up; these lines name neither the group nor its members");
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_EQ(findings[0].func, "AllReduce");
-  EXPECT_EQ(findings[0].advice.substr(0, 29), "Whoever gave up had called it");
+  EXPECT_EQ(findings[0].advice.substr(0, 31), "Whoever gave up had called it: ");
   EXPECT_FALSE(findings[0].needed_evidence.empty());
 }
 
