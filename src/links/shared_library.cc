@@ -15,11 +15,12 @@ Result<SharedLibrary> SharedLibrary::load(const char* variable, const char* name
   SharedLibrary library;
   library.handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library.handle_ != nullptr) return library;
-  // The loader's own words say which file is missing or of another architecture.
+  // The loader's own words say which file is missing or of another architecture, behind the name of this one.
   const char* const error = dlerror();
-  return Error{
-      ErrorCode::kNotFound,
-      "cannot be loaded" + std::string(error == nullptr ? "" : ": ") + (error == nullptr ? "" : error), path};
+  std::string why = error == nullptr ? "" : std::string(": ") + error;
+  const std::string named_twice = ": " + std::string(path) + ": ";
+  if (why.starts_with(named_twice)) why.erase(0, named_twice.size() - 2);
+  return Error{ErrorCode::kNotFound, "cannot be loaded" + why, path};
 }
 
 void* SharedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }

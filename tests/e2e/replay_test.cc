@@ -156,7 +156,8 @@ TEST_F(Replay, ShowSaysWhatThereIs) {
                      {"--op", "1000000"},
                      {"--op", "some"},
                      {"--op", "0", "--comm", "none"},
-                     {"--op", "0", "--rank", "x"}}) {
+                     {"--op", "0", "--rank", "x"},
+                     {"--rank", "0"}}) {
     wrong.insert(wrong.begin(), {"show", "t.db"});
     Finished finished = do_here(lockstep(wrong));
     EXPECT_EQ(finished.code, 2) << finished;

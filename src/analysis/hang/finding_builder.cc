@@ -73,8 +73,9 @@ void FindingBuilder::blame(const std::vector<uint32_t>& actors, Finding& finding
 }
 
 void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
-  std::string first = job_.process_name(block.process);
-  finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " longest, for " +
+  const std::string longest =
+      block.waiting.size() == 1 ? "" : "; " + job_.process_name(block.process) + " longest";
+  finding.evidence.push_back("waiting: " + list(block.waiting) + longest + ", for " +
                              duration(block.waited_ns));
   finding.evidence.push_back(block.patience.measured
                                  ? "longest gap between two operations before this wait: " +

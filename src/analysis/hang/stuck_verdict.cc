@@ -183,7 +183,10 @@ Finding network_finding(const JobState& job_state, const Block& block, size_t wa
   if (!gpu || !sending) add(cause.target);
   Finding finding =
       builder.make(gpu ? FindingId::kStuckInNetworkGpu : FindingId::kStuckInNetwork, block, actors, waiting);
-  finding.statement = builder.operation(block) + " is stuck: " + network.text(cause);
+  finding.statement = gpu && !actors.empty()
+                          ? "the GPU of " + builder.who(actors) + " holds up " + builder.operation(block)
+                          : builder.operation(block) + " is stuck";
+  finding.statement += ": " + network.text(cause);
   for (size_t i = 0; i < std::min(network.transfers().size(), kMostSteps); ++i)
     finding.evidence.push_back(network.text(network.transfers()[i]));
   if (network.transfers().size() > kMostSteps)
@@ -297,7 +300,12 @@ Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& block
   finding.advice =
       "Check dmesg for Xid errors, and nvidia-smi on these GPUs; another kernel of the job may hold the "
       "GPU.";
-  if (all_run)
+  const std::vector<model::JobProcess>& processes = job_state.job().processes;
+  const bool are_steps_seen =
+      std::any_of(processes.begin(), processes.end(), [](const model::JobProcess& process) {
+        return !process.net_pairs.empty() || !process.open_steps.empty();
+      });
+  if (all_run && !are_steps_seen)
     finding.needed_evidence =
         "deep mode (lockstep trace -m deep), which shows the waiting transfer if the network is involved";
   return finding;

@@ -149,6 +149,9 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
   if (arguments.has("all")) limits.ranks = limits.siblings = SIZE_MAX;
   const show::Operation operation =
       show::load_operation(job, *input.source, found->comm, found->name, limits);
+  const auto is_it = [&](const show::RankOperation& of) { return of.job_rank == *rank || of.rank == *rank; };
+  if (*rank && std::none_of(operation.ranks.begin(), operation.ranks.end(), is_it))
+    return fail("--rank " + std::to_string(**rank) + ": the communicator has no such rank");
   if (!arguments.has("json"))
     return print(loss_report(overview) +
                      show::operation_text(job, operation, arguments.has("all"), Style::of_stdout().columns()),
@@ -159,6 +162,8 @@ int show_operation(const Arguments& arguments, const model::Job& job, input::Inp
 }
 
 int run_show(const Arguments& arguments) {
+  if (arguments.has("rank") && !arguments.has("op") && !arguments.has("comms-id"))
+    return fail("--rank is for one operation; name it by --op or --comms-id");
   if (arguments.has("op") && arguments.has("comms-id"))
     return fail("--op and --comms-id name the same thing; give one");
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
