@@ -227,13 +227,14 @@ class Sorter {
   void add(const std::string& path) {
     std::error_code error;
     if (!fs::is_directory(path, error)) return add_named(path);
+    fs::directory_iterator(path, error);
+    if (error) return troubles_.push_back({ErrorCode::kPermission, "cannot be listed: " + error.message(), path});
     const size_t before = found_;
     unpack_all(add_directory(path), false);
     if (found_ > before) return;
     troubles_.push_back(
         {ErrorCode::kNotFound,
-         "the directory holds no process files (*.lks) and no other readable file, or you may not list it; " +
-             std::string(kHint),
+         "the directory holds no process files (*.lks) and no other readable file; " + std::string(kHint),
          path});
   }
 

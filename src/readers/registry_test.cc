@@ -2,6 +2,7 @@
 // What users name, sorted by what it is.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -66,6 +67,20 @@ TEST_F(SortTest, ADirectoryGivesWhatFormatsKnow) {
   ASSERT_TRUE(inputs) << inputs.error().message();
   EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"native 1", "flight_recorder 2", "nccl_log 2"}));
   EXPECT_TRUE(inputs->troubles.empty());
+}
+
+TEST_F(SortTest, ADirectoryThatMayNotBeListedIsCalledThat) {
+  constexpr uid_t kNobody = 65534;
+  write("host.1.2.lks", "torn");
+  fs::permissions(root_, fs::perms::none);
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) ASSERT_EQ(::seteuid(kNobody), 0);
+  auto inputs = sort({root_.string()});
+  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  fs::permissions(root_, fs::perms::owner_all);
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  ASSERT_EQ(inputs->troubles.size(), 1u);
+  EXPECT_EQ(inputs->troubles[0].text, "cannot be listed: Permission denied");
 }
 
 TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
