@@ -228,7 +228,8 @@ class Sorter {
     std::error_code error;
     if (!fs::is_directory(path, error)) return add_named(path);
     fs::directory_iterator(path, error);
-    if (error) return troubles_.push_back({ErrorCode::kPermission, "cannot be listed: " + error.message(), path});
+    if (error)
+      return troubles_.push_back({ErrorCode::kPermission, "cannot be listed: " + error.message(), path});
     const size_t before = found_;
     unpack_all(add_directory(path), false);
     if (found_ > before) return;
