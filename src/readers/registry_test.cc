@@ -74,9 +74,13 @@ TEST_F(SortTest, ADirectoryThatMayNotBeListedIsCalledThat) {
   write("host.1.2.lks", "torn");
   fs::permissions(root_, fs::perms::none);
   const bool is_root = ::geteuid() == 0;
-  if (is_root) ASSERT_EQ(::seteuid(kNobody), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
   auto inputs = sort({root_.string()});
-  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   fs::permissions(root_, fs::perms::owner_all);
   ASSERT_TRUE(inputs) << inputs.error().message();
   ASSERT_EQ(inputs->troubles.size(), 1u);
