@@ -105,6 +105,12 @@ bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
   return has_room();
 }
 
+// Whoever counts open kernels looks at a place that was collected meanwhile and is given again.
+void keep_pending(Pending& pending, uint64_t dispatch, uint64_t packet) {
+  __atomic_store_n(&pending.dispatch, dispatch, __ATOMIC_RELAXED);
+  pending.packet = packet;
+}
+
 // How far such a queue has come is known by the packets that are timed. Where none has been for long, one
 // that bears no signal is given ours for that alone.
 void mark_depth(TracedQueue& queue, ThreadLog* log, Packet* staged, uint64_t before) {
@@ -113,7 +119,7 @@ void mark_depth(TracedQueue& queue, ThreadLog* log, Packet* staged, uint64_t bef
   const bool has_one = queue.tail.load(std::memory_order_acquire) != queue.head_seen;
   if (has_one || queue.capacity == 0 || staged->completion.handle != 0) return;
   const uint64_t at = queue.head_seen & queue.mask;
-  queue.pending[at] = {0, queue.given + before + 1};
+  keep_pending(queue.pending[at], 0, queue.given + before + 1);
   staged->completion = queue.signals[at];
   queue.head.store(++queue.head_seen, std::memory_order_release);
 }
@@ -141,7 +147,8 @@ uint64_t inject(TracedQueue& queue, ThreadLog* log, Packet* staged, uint64_t bef
     return 1;
   }
   const uint64_t at = queue.head_seen & queue.mask;
-  queue.pending[at] = {log->publish(record, format::Kind::kDispatch, flags, 0), queue.given + before + 1};
+  keep_pending(queue.pending[at], log->publish(record, format::Kind::kDispatch, flags, 0),
+               queue.given + before + 1);
   staged->completion = queue.signals[at];
   queue.head.store(++queue.head_seen, std::memory_order_release);
   queue.counters.add(kCount_injected);

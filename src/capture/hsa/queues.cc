@@ -117,7 +117,7 @@ TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_ob
 uint64_t open_kernels(const TracedQueue& queue) {
   uint64_t open = 0;
   for (uint64_t at = queue.tail.load(); at != queue.head.load(); ++at)
-    open += queue.pending[at & queue.mask].dispatch != 0;
+    open += __atomic_load_n(&queue.pending[at & queue.mask].dispatch, __ATOMIC_RELAXED) != 0;
   return open;
 }
 
