@@ -227,7 +227,7 @@ class Sorter {
   void add(const std::string& path) {
     std::error_code error;
     if (!fs::is_directory(path, error)) return add_named(path);
-    fs::directory_iterator(path, error);
+    const fs::directory_iterator listed(path, error);
     if (error)
       return troubles_.push_back({ErrorCode::kPermission, "cannot be listed: " + error.message(), path});
     const size_t before = found_;

@@ -360,7 +360,7 @@ class CudaRuntime final : public GpuRuntime {
     LOCKSTEP_TRY(check("cuCtxSetCurrent", at(gpu).context));
     DevicePointer memory = 0;
     LOCKSTEP_TRY(check("cuMemAlloc_v2", &memory, kChaseBytes));
-    const auto copied = check("cuMemcpyHtoD_v2", memory, static_cast<const void*>(words.data()), kChaseBytes);
+    auto copied = check("cuMemcpyHtoD_v2", memory, static_cast<const void*>(words.data()), kChaseBytes);
     // Loads would follow whatever lies there, out of this memory.
     if (copied)
       at(gpu).chain = memory;
