@@ -242,14 +242,15 @@ std::string Reporter::cost_evidence(const Accused& accused) const {
 // Somebody is late for certain: it is not healthy, though nobody can be named.
 void Reporter::one_of_two(const Accused& accused) {
   const Culprit& culprit = *accused.culprit;
-  if (*culprit.either < culprit.row && accused.sum.total_ns > 0) return;  // said of the other
+  if (*culprit.either < culprit.row) return;  // said of the other
   Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
   finding.severity = Severity::kWarning;
   finding.statement = who(process_of(culprit.row)) + " or " + who(process_of(*culprit.either)) +
                       " has been slow to launch " + when_text(culprit.pattern) +
                       ", costing the other ranks about " + text(culprit.per_step_ns) +
-                      " each time: they exchange messages, so one may only have waited for the other, and "
-                      "their clocks do not compare";
+                      (in_each_step(culprit.pattern) ? " per step" : " each time") +
+                      ": they exchange messages, so one may only have waited for the other, and their clocks "
+                      "do not compare";
   finding.evidence.push_back(cost_evidence(accused));
   finding.evidence.push_back(steps_evidence());
   finding.needed_evidence = "files of more ranks, whose operations bound the hosts' clocks; GPU times";

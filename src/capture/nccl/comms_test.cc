@@ -16,6 +16,24 @@ using format::Kind;
 class Comms : public NcclCapture {};
 class Threads : public NcclCapture {};
 
+// Threads that act in turn and end together, so that none takes over another's log.
+template <class Act>
+void each_after_the_other(uint32_t count, const Act& act) {
+  std::latch all(count);
+  std::atomic<uint32_t> done{0};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < count; ++t) {
+    threads.emplace_back([&] {
+      act();
+      ++done;
+      done.notify_one();
+      all.arrive_and_wait();
+    });
+    done.wait(t);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(Comms, AMillionAreRecorded) {
   constexpr uint32_t kComms = kSanitized ? 50'000 : 1'000'000;
   LksFile file = record([&] {
@@ -122,19 +140,9 @@ TEST_F(Threads, MoreThanThereAreLogsAreCounted) {
   LksFile file = record([&] {
     NcclPlugin<5> plugin;
     plugin.init();
-    std::latch all(kThreads);
-    std::atomic<uint32_t> done{0};
-    std::vector<std::thread> threads;
-    for (uint32_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
-        for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
-        ++done;
-        done.notify_one();
-        all.arrive_and_wait();
-      });
-      done.wait(t);
-    }
-    for (std::thread& thread : threads) thread.join();
+    each_after_the_other(kThreads, [&] {
+      for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
+    });
   });
   EXPECT_EQ(file.logs(), format::kMaxLogs);
   EXPECT_EQ(file.count(Kind::kColl), format::kMaxLogs * kEvents);
@@ -148,19 +156,9 @@ TEST_F(Threads, ThatFindNoRoomLeaveNoHoleInTheFile) {
   LksFile file = record(settings("deep", "stream:512K"), [] {  // 16 chunks
     NcclPlugin<5> plugin;
     plugin.init();
-    std::latch all(kThreads);
-    std::atomic<uint64_t> done{0};
-    std::vector<std::thread> threads;
-    for (uint64_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
-        for (uint64_t tries = 0; tries < 3; ++tries) plugin.stop(plugin.start_coll(tries));
-        ++done;
-        done.notify_one();
-        all.arrive_and_wait();
-      });
-      done.wait(t);
-    }
-    for (std::thread& thread : threads) thread.join();
+    each_after_the_other(kThreads, [&] {
+      for (uint64_t tries = 0; tries < 3; ++tries) plugin.stop(plugin.start_coll(tries));
+    });
   });
   EXPECT_EQ(file.count(Kind::kColl), 3u * 7);
   EXPECT_EQ(file.lost(), 3 * (kThreads - 7));

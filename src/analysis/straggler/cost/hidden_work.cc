@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "analysis/straggler/lateness/lateness.h"
-#include "analysis/straggler/lateness/steps.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -114,18 +113,20 @@ void HiddenWork::look_beside(const model::JobComm& of, Comm& comm) const {
     if (comm.beside.empty()) {
       const std::vector<uint32_t> sequence(ops.signature.begin() + member.first,
                                            ops.signature.begin() + member.first + member.ops);
-      comm.beside.resize(std::max<size_t>(find_period(sequence).length, 1));
+      comm.rounds = Rounds(sequence, job_.oldest_index(member));
+      comm.beside.resize(comm.rounds.length());
     }
     std::vector<std::optional<Round>> rounds(comm.beside.size());
     for_each_pair(member, [&](uint32_t op, uint32_t before) {
-      const size_t place = ops.index[op] % rounds.size();
-      std::optional<Round>& then = rounds[place];
+      const std::optional<size_t> place = comm.rounds.place(ops.index[op]);
+      if (!place) return;
+      std::optional<Round>& then = rounds[*place];
       const Round now{length_ns(member, before), gap_ns(member, before, op)};
       if (now.lasted == 0 || length_ns(member, op) == 0 || static_cast<float>(now.until_next) <= kJitterNs)
         return;
       if (then)
-        comm.beside[place].add(static_cast<double>(now.lasted - then->lasted),
-                               static_cast<double>(then->until_next - now.until_next));
+        comm.beside[*place].add(static_cast<double>(now.lasted - then->lasted),
+                                static_cast<double>(then->until_next - now.until_next));
       then = now;
     });
   }
@@ -137,13 +138,14 @@ std::vector<float> HiddenWork::of(uint32_t process) const {
   for (const uint32_t row : its.members) {
     const model::Member& member = job_.members[row];
     const Comm& comm = comms_[member.comm];
-    if (!is_matched(member) || comm.beside.empty()) continue;
+    if (!is_matched(member)) continue;
     for_each_pair(member, [&](uint32_t op, uint32_t before) {
       const int64_t wait = std::min(wait_ns(member, before), wait_ns(member, op));
       if (wait <= 0) return;
       const bool is_through = static_cast<float>(gap_ns(member, before, op)) <= kJitterNs;
-      const BesideChanges& beside = comm.beside[its.ops.index[op] % comm.beside.size()];
-      if (is_through || beside.answer() == BesideChanges::Answer::kYes) hidden[op] = static_cast<float>(wait);
+      const std::optional<size_t> place = comm.rounds.place(its.ops.index[op]);
+      if (is_through || (place && comm.beside[*place].answer() == BesideChanges::Answer::kYes))
+        hidden[op] = static_cast<float>(wait);
     });
   }
   return hidden;

@@ -10,6 +10,7 @@
 
 #include "analysis/straggler/lateness/carried_lateness.h"
 #include "analysis/straggler/lateness/exclusive_times.h"
+#include "analysis/straggler/lateness/units.h"
 #include "model/job.h"
 
 namespace lockstep::analysis::straggler {
@@ -29,8 +30,9 @@ class HiddenWork {
     // By index from `oldest`: the shortest time that a member was in it; kNobody: in nobody's record.
     uint32_t oldest = 0;
     std::vector<int64_t> shortest_ns;
-    std::vector<bool> hides;            // whether a member hid work before it
-    std::vector<BesideChanges> beside;  // by place in its repeating program, of the operation after
+    std::vector<bool> hides;  // whether a member hid work before it
+    Rounds rounds;
+    std::vector<BesideChanges> beside;  // by place in a round, of the operation after
   };
   void find_shortest(const model::JobComm& of, Comm& comm) const;
   void look_beside(const model::JobComm& of, Comm& comm) const;

@@ -101,7 +101,7 @@ class BlameAssigner {
   // The same as CarriedLateness::starts_over, by the collective that each member called before, on whichever
   // communicator.
   bool fresh_by_calls(uint32_t index) {
-    const std::optional<size_t> place = carried_.place(index);
+    const std::optional<size_t> place = carried_.rounds().place(index);
     if (!place) return false;
     const auto [at, added] = fresh_.try_emplace(*place, false);
     if (added) at->second = learn_fresh(*place);
@@ -118,8 +118,8 @@ class BlameAssigner {
       const OpFinder finder(job_, member);
       float before = PeerComparison::kUnbounded, then = 0;
       const uint64_t oldest = job_.oldest_index(member), next = job_.next_index(member);
-      for (uint64_t round : carried_.rounds()) {
-        const uint64_t index = round + place;
+      for (uint64_t begin : carried_.rounds().begins()) {
+        const uint64_t index = begin + place;
         if (index < oldest) continue;
         if (index >= next || changes.size() >= kEnoughChanges || looks >= kMostLooks) break;
         const auto op = finder.at(static_cast<uint32_t>(index));

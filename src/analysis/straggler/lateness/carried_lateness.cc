@@ -11,7 +11,6 @@
 
 #include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/lateness.h"
-#include "analysis/straggler/lateness/units.h"
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
@@ -31,18 +30,17 @@ CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<Exclus
   const model::JobOps& ops = job.ops(member);
   std::vector<uint32_t> sequence(ops.signature.begin() + member.first,
                                  ops.signature.begin() + member.first + member.ops);
-  const Units repeated = find_rounds(sequence);
-  length_ = repeated.length;
-  for (size_t begin : repeated.begins) rounds_.push_back(job.oldest_index(member) + begin);
+  rounds_ = Rounds(sequence, job.oldest_index(member));
+  const size_t length = rounds_.length();
   std::vector<OpFinder> finders;
   for (const MemberPast& of : past) finders.emplace_back(job, job.members[of.member]);
-  beside_.resize(length_);
+  beside_.resize(length);
   for (const OpFinder& finder : finders)
     look_beside(finder, times[finder.member().process], job.ops(finder.member()));
-  share_.reserve(length_);
-  interval_.reserve(length_);
-  for (size_t place = 0; place < length_; place += kPlaces) {
-    const size_t count = std::min(kPlaces, length_ - place);
+  share_.reserve(length);
+  interval_.reserve(length);
+  for (size_t place = 0; place < length; place += kPlaces) {
+    const size_t count = std::min(kPlaces, length - place);
     Samples samples(count);
     for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
     for (size_t i = 0; i < count; ++i) {
@@ -51,17 +49,6 @@ CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<Exclus
                                                        : upper_median(std::span(samples[i].intervals)));
     }
   }
-}
-
-std::optional<size_t> CarriedLateness::place(uint64_t index) const {
-  if (rounds_.empty() || index < rounds_.front()) return std::nullopt;
-  // Nothing lies between most rounds, so most are found without a search.
-  size_t round = std::min((index - rounds_.front()) / length_, rounds_.size() - 1);
-  if (rounds_[round] > index)
-    round =
-        static_cast<size_t>(std::upper_bound(rounds_.begin(), rounds_.end(), index) - rounds_.begin()) - 1;
-  const uint64_t at = index - rounds_[round];
-  return at < length_ ? std::optional(at) : std::nullopt;
 }
 
 void BesideChanges::add(double longer, double sooner) {
@@ -86,7 +73,7 @@ void CarriedLateness::look_beside(const OpFinder& finder, const ExclusiveTimes& 
   struct Round {
     int64_t lasted = 0, until_next = 0;
   };
-  std::vector<std::optional<Round>> rounds(length_);
+  std::vector<std::optional<Round>> rounds(rounds_.length());
   const model::Member& member = finder.member();
   for (uint32_t op = member.first; op + 1 < member.first + member.ops; ++op) {
     // Its own next operation waits for it in any case.
@@ -97,7 +84,7 @@ void CarriedLateness::look_beside(const OpFinder& finder, const ExclusiveTimes& 
     const int64_t end = end_of(ops, own, op);
     if (end == 0 || !ops.is_placed(own.order[at])) continue;
     const Round now{end - own.arrival[op], own.arrival[own.order[at]] - end};
-    const std::optional<size_t> place = this->place(ops.index[op + 1]);
+    const std::optional<size_t> place = rounds_.place(ops.index[op + 1]);
     if (!place) continue;
     std::optional<Round>& then = rounds[*place];
     if (now.until_next < 0) {
@@ -117,17 +104,18 @@ void CarriedLateness::collect(size_t place, const OpFinder& finder, const model:
   const uint64_t oldest = job.oldest_index(member), next = job.next_index(member);
   if (next - oldest > most_indexes(member.ops)) return;
   std::vector<std::vector<float>> intervals(samples.size());
-  for (size_t round = 0; round < rounds_.size(); ++round) {
+  const std::vector<uint64_t>& begins = rounds_.begins();
+  for (size_t round = 0; round < begins.size(); ++round) {
     for (size_t i = 0; i < samples.size(); ++i) {
-      const uint64_t index = rounds_[round] + place + i;
+      const uint64_t index = begins[round] + place + i;
       if (index < oldest || index >= next) continue;
       const auto now = finder.at(static_cast<uint32_t>(index));
       if (!now || *now == member.first) continue;
       const size_t at = *now - member.first;
       if (past.waiting[at - 1] <= kWaitedNs && std::isfinite(past.interval[at]))
         intervals[i].push_back(past.interval[at]);
-      if (round == 0 || rounds_[round - 1] + place + i < oldest) continue;
-      const auto then = finder.at(static_cast<uint32_t>(rounds_[round - 1] + place + i));
+      if (round == 0 || begins[round - 1] + place + i < oldest) continue;
+      const auto then = finder.at(static_cast<uint32_t>(begins[round - 1] + place + i));
       if (!then || *then == member.first) continue;
       add_changes(past, at, *then - member.first, samples[i]);
     }
@@ -152,7 +140,8 @@ void CarriedLateness::add_changes(const MemberPast& past, size_t now, size_t the
 float CarriedLateness::share_of(const Sample& sample) const {
   // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1)
   // / 2.
-  if (length_ == 1) return std::clamp(1 + 2 * carried_share(sample.lateness).value_or(0), 0.0f, 1.0f);
+  if (rounds_.length() == 1)
+    return std::clamp(1 + 2 * carried_share(sample.lateness).value_or(0), 0.0f, 1.0f);
   std::optional<float> share = carried_share(sample.waits);
   if (!share) share = carried_share(sample.lateness);
   return std::clamp(share.value_or(1), 0.0f, 1.0f);

@@ -22,6 +22,7 @@
 
 #include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/op_finder.h"
+#include "analysis/straggler/lateness/units.h"
 #include "model/job.h"
 
 namespace lockstep::analysis::straggler {
@@ -66,25 +67,22 @@ class CarriedLateness {
   // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1. All of it where nothing
   // repeats.
   float share(uint32_t index) const {
-    const auto at = place(index);
+    const auto at = rounds_.place(index);
     return at ? share_[*at] : 1;
   }
   // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
   bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
   // Whether work goes on beside the operation at `index` - 1.
   BesideChanges::Answer beside(uint32_t index) const {
-    const auto at = place(index);
+    const auto at = rounds_.place(index);
     return at ? beside_[*at].answer() : BesideChanges::Answer::kUnknown;
   }
   // Infinite: nobody shows it.
   float interval(uint32_t index) const {
-    const auto at = place(index);
+    const auto at = rounds_.place(index);
     return at ? interval_[*at] : std::numeric_limits<float>::infinity();
   }
-  // Of rounds, each the same operations again: the index of the first, ascending.
-  const std::vector<uint64_t>& rounds() const { return rounds_; }
-  // In its round; none: it is in no round, as of an evaluation now and then.
-  std::optional<size_t> place(uint64_t index) const;
+  const Rounds& rounds() const { return rounds_; }
 
   static constexpr float kLeastShare = 0.25f;
 
@@ -103,8 +101,7 @@ class CarriedLateness {
   static void add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample);
   float share_of(const Sample& sample) const;
 
-  std::vector<uint64_t> rounds_;
-  size_t length_ = 0;  // operations of a round
+  Rounds rounds_;
   // By place in a round.
   std::vector<float> share_, interval_;
   std::vector<BesideChanges> beside_;

@@ -125,14 +125,15 @@ Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
 
 Units find_rounds(const std::vector<uint32_t>& sequence) {
   const Period exact = find_period(sequence);
+  const bool is_all = covers_nearly_all(exact, sequence);
   Units rounds;
-  if (!covers_nearly_all(exact, sequence)) {
+  if (!is_all) {
     for (size_t length : usual_gaps(sequence)) {
       rounds = walk(sequence, length);
       if (rounds.length != 0) break;
     }
   }
-  if (rounds.length == 0 && (exact.length > 1 || covers_nearly_all(exact, sequence))) rounds = whole(exact);
+  if (rounds.length == 0 && (is_all || exact.length > 1)) rounds = whole(exact);
   if (rounds.length == 0) return rounds;
   for (size_t at = rounds.begins.back() + rounds.length; at < sequence.size(); ++at) {
     if (!is_copy(sequence, rounds.begins.front(), at, sequence.size() - at)) continue;
@@ -140,6 +141,23 @@ Units find_rounds(const std::vector<uint32_t>& sequence) {
     break;
   }
   return rounds;
+}
+
+Rounds::Rounds(const std::vector<uint32_t>& sequence, uint64_t oldest) {
+  const Units found = find_rounds(sequence);
+  length_ = found.length;
+  for (size_t begin : found.begins) begins_.push_back(oldest + begin);
+}
+
+std::optional<size_t> Rounds::place(uint64_t index) const {
+  if (begins_.empty() || index < begins_.front()) return std::nullopt;
+  // Nothing lies between most rounds, so most are found without a search.
+  size_t round = std::min((index - begins_.front()) / length_, begins_.size() - 1);
+  if (begins_[round] > index)
+    round =
+        static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), index) - begins_.begin()) - 1;
+  const uint64_t at = index - begins_[round];
+  return at < length_ ? std::optional(at) : std::nullopt;
 }
 
 }  // namespace lockstep::analysis::straggler

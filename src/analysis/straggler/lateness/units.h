@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "analysis/straggler/lateness/steps.h"
@@ -26,5 +27,23 @@ Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
 // The same where only the order counts: the exact period if it makes up nearly all of `sequence`, else the
 // shortest unit whose copies do, else the exact period wherever it is. The last may have only begun.
 Units find_rounds(const std::vector<uint32_t>& sequence);
+
+// Where the operations of a communicator stand in what repeats of them.
+class Rounds {
+ public:
+  Rounds() = default;
+  // `sequence`: what a member called, one after the other; the first has the index `oldest`.
+  Rounds(const std::vector<uint32_t>& sequence, uint64_t oldest);
+
+  size_t length() const { return length_; }  // operations; 0: nothing repeats
+  // The index of the first operation of each, ascending.
+  const std::vector<uint64_t>& begins() const { return begins_; }
+  // Of an operation in its round; none: it is in no round, as of an evaluation now and then.
+  std::optional<size_t> place(uint64_t index) const;
+
+ private:
+  size_t length_ = 0;
+  std::vector<uint64_t> begins_;
+};
 
 }  // namespace lockstep::analysis::straggler

@@ -19,6 +19,18 @@ std::vector<uint32_t> steps_with(uint32_t extra, size_t every, size_t steps) {
   return sequence;
 }
 
+// 20 steps of a flag, buckets, a scalar; an evaluation has none of the buckets. Three of ten steps are of
+// one.
+std::vector<uint32_t> with_evaluations() {
+  std::vector<uint32_t> sequence;
+  for (int step = 0; step < 20; ++step) {
+    sequence.push_back(3);
+    if (step % 10 < 7) sequence.insert(sequence.end(), 118, 1);
+    sequence.push_back(2);
+  }
+  return sequence;
+}
+
 Units units_of(const std::vector<uint32_t>& sequence, const std::function<int64_t(size_t)>& time = evenly) {
   return find_units(sequence, find_period(sequence), time);
 }
@@ -60,14 +72,8 @@ TEST(Units, AreTheExactPeriodWhereNothingElseRepeats) {
   EXPECT_EQ(units_of({}).length, 0u);
 }
 
-// A flag, buckets, a scalar; an evaluation has none of the buckets. Three of ten steps are of one.
 TEST(Units, AreStepsThoughManyAreShort) {
-  std::vector<uint32_t> sequence;
-  for (int step = 0; step < 20; ++step) {
-    sequence.push_back(3);
-    if (step % 10 < 7) sequence.insert(sequence.end(), 118, 1);
-    sequence.push_back(2);
-  }
+  const std::vector<uint32_t> sequence = with_evaluations();
   const Units units = units_of(sequence);
   EXPECT_EQ(units.length, 120u);
   EXPECT_EQ(units.begins.size(), 14u);
@@ -96,12 +102,7 @@ TEST(Rounds, AreTheExactPeriodWhereItIsNearlyAll) {
 }
 
 TEST(Rounds, SkipEvaluations) {
-  std::vector<uint32_t> sequence;
-  for (int step = 0; step < 20; ++step) {
-    sequence.push_back(3);
-    if (step % 10 < 7) sequence.insert(sequence.end(), 118, 1);
-    sequence.push_back(2);
-  }
+  std::vector<uint32_t> sequence = with_evaluations();
   const Units rounds = find_rounds(sequence);
   EXPECT_EQ(rounds.length, 120u);
   ASSERT_EQ(rounds.begins.size(), 14u);
