@@ -76,8 +76,9 @@ Units walk(const std::vector<uint32_t>& sequence, size_t length) {
     }
   }
   const auto covered = static_cast<double>(units.begins.size() * length);
-  if (units.begins.size() >= kLeastCopies && covered >= kCovered * static_cast<double>(sequence.size()))
-    units.length = length;
+  if (units.begins.size() < kLeastCopies || covered < kCovered * static_cast<double>(sequence.size()))
+    return {};
+  units.length = length;
   return units;
 }
 

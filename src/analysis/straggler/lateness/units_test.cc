@@ -113,6 +113,28 @@ TEST(Rounds, SkipEvaluations) {
   EXPECT_EQ(find_rounds(sequence).begins.size(), 14u) << "something else has";
 }
 
+// What repeats is a small part, and what ends the sequence is one operation over and over.
+TEST(Rounds, AreNoneWhereNothingCoversTheProgram) {
+  std::vector<uint32_t> sequence;
+  for (int i = 0; i < 4; ++i) sequence.insert(sequence.end(), {1, 2});
+  for (uint32_t other = 10; other < 30; ++other) sequence.push_back(other);
+  sequence.insert(sequence.end(), 9, 5);
+  EXPECT_EQ(find_rounds(sequence).length, 0u);
+  EXPECT_TRUE(find_rounds(sequence).begins.empty());
+  EXPECT_EQ(Rounds(sequence, 0).place(0), std::nullopt);
+}
+
+TEST(Rounds, TellThePlaceOfAnIndex) {
+  const Rounds rounds(with_evaluations(), 1000);
+  EXPECT_EQ(rounds.length(), 120u);
+  EXPECT_EQ(rounds.place(999), std::nullopt);
+  EXPECT_EQ(rounds.place(1000), 0u);
+  EXPECT_EQ(rounds.place(1000 + 6 * 120 + 119), 119u);
+  EXPECT_EQ(rounds.place(1000 + 7 * 120), std::nullopt) << "an evaluation";
+  EXPECT_EQ(rounds.place(1000 + 7 * 120 + 6), 0u);
+  EXPECT_EQ(rounds.place(1000 + 7 * 120 + 6 + 7 * 120), std::nullopt);
+}
+
 // Nearly all: nine of ten operations.
 TEST(Units, CoverNearlyAllOperations) {
   const auto with_others = [](size_t others) {
