@@ -41,6 +41,14 @@ std::vector<bool> have_places(const JobState& job_state, const std::vector<Block
 
 }  // namespace
 
+int64_t waits_since(const JobState& job_state, uint32_t member, uint32_t op) {
+  const model::JobOps& ops = job_state.job().ops(job_state.job().members[member]);
+  const int64_t entered = ops.entered_ns(op), begun = ops.gpu_start_ns[op];
+  const bool is_later = entered != 0 && ops.is_placed(op) && begun > entered &&
+                        begun <= job_state.actor_at(member).end_ns;
+  return is_later ? begun : entered;
+}
+
 void add_waiting(const JobState& job_state, uint32_t member, uint32_t op, Block& block) {
   const Actor& actor = job_state.actor_at(member);
   // What became of it since its recording was switched off is not known.
@@ -50,11 +58,11 @@ void add_waiting(const JobState& job_state, uint32_t member, uint32_t op, Block&
   block.waiting_ns.push_back(entered);
   // It waits, but nobody knows since when: it counts as waiting and says nothing of how long.
   if (entered == 0) return;
-  const int64_t waited = actor.end_ns - entered;
+  const int64_t since = waits_since(job_state, member, op), waited = actor.end_ns - since;
   if (block.process != kNoRow && waited <= block.waited_ns) return;
   block.process = actor.process;
   block.op = op;
-  block.since_ns = entered;
+  block.since_ns = since;
   block.waited_ns = waited;
 }
 

@@ -434,10 +434,10 @@ class CommBlocks {
       if (holds || state == Progress::State::kDone || !has_op) continue;
       if (block.kind == Block::Kind::kStuck && state == Progress::State::kUnknown && steps.empty()) continue;
       add_waiting(block, of.row, of.progress.op);
-      int64_t entered = ops.entered_ns(of.progress.op);
+      const int64_t since = waits_since(job_state_, of.row, of.progress.op);
       const Actor& actor = job_state_.actor_at(of.row);
       // A rank that still does other things may have lost the end of this one.
-      if (entered != 0) shortest = std::min({shortest, actor.end_ns - entered, actor.quiet_ns});
+      if (since != 0) shortest = std::min({shortest, actor.end_ns - since, actor.quiet_ns});
     }
     find_absent(block);
     if (shortest == INT64_MAX) return;

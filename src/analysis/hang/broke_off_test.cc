@@ -100,6 +100,19 @@ TEST(BrokeOff, InsideWhatAllHaveCalled) {
             "nothing shows that it ended on ranks 0 and 1");
 }
 
+// Hosts call more than a second ahead of their GPUs: nobody waits before their kernels have begun.
+TEST(BrokeOff, AWaitBeginsWithTheKernel) {
+  const auto id_where_others_begin_at = [](double ms) {
+    JobBuilder job = ten_steps(4);
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = rank == 3 ? -1 : ms});
+    job.all_killed_at(2200);
+    return id_text(only(job.build()).id);
+  };
+  EXPECT_EQ(id_where_others_begin_at(1100), "stuck-in-gpu");
+  EXPECT_EQ(id_where_others_begin_at(1300), "evidence-missing.broke-off");
+}
+
 TEST(BrokeOff, BetweenOperationsNobodyIsNamed) {
   JobBuilder job = ten_steps(4);
   job.all_killed_at(60'000);

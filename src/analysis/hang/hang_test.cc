@@ -92,7 +92,7 @@ TEST(Hang, NamesTheRankThatNeverJoined) {
   EXPECT_EQ(findings[0].op_index, 10u);
   EXPECT_EQ(findings[0].comm, "world");
   EXPECT_EQ(findings[0].func, "AllReduce");
-  EXPECT_EQ(findings[0].since_ns, at_ms(1000));
+  EXPECT_EQ(findings[0].since_ns, at_ms(1000.1));
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node0"});
   EXPECT_TRUE(findings[0].needed_evidence.empty());
 }
@@ -123,7 +123,7 @@ TEST(Hang, ARankIsInAReplaySinceItsGraphRanAndNotSinceItWasCaptured) {
 TEST(Hang, NamesTheRankWhoseGraphDidNotRun) {
   auto findings = findings_of(replays_until_60s(4, 2, 70'000).build());
   expect(findings, FindingClass::kNeverJoined, {2});
-  EXPECT_EQ(findings[0].since_ns, at_ms(60'000));
+  EXPECT_EQ(findings[0].since_ns, at_ms(60'000.1));
   EXPECT_EQ(findings[0].op_index, 599u);
   EXPECT_NE(findings[0].statement.find("waited 10.0 s"), std::string::npos) << findings[0].statement;
 }
