@@ -36,6 +36,7 @@ constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();  // in the st
 constexpr float kOfAPause = 0.5f;                                   // what ranks may differ by in it
 constexpr float kSinglePause = 0.25f;  // of a single delay: a pause of all that is no smaller explains it
 constexpr double kLeastLead = 2 * kShare;
+constexpr double kAlike = 2;  // what ranks of one host work longer, the most beside that of half of them
 constexpr double kNearlyAll = 0.8;  // of all leads, one rank's
 
 using Series = std::vector<float>;
@@ -292,7 +293,7 @@ class Comparison {
     for (size_t step : pattern.late) its += static_cast<double>(first.by_step[step]);
     if (unit.size() > 1 || its < kNearlyAll * all) return std::nullopt;
     const Rank& rank = ranks_[unit.front()];
-    its = std::min(its * std::min(believed(unit, pattern), 1.0), beyond_usual(rank, &Rank::own, pattern));
+    its = std::min(its * std::min(believed(unit.front(), unit, pattern), 1.0), beyond_usual(rank, &Rank::own, pattern));
     if (its < std::max(kLeastLead * lead.span_ns, kLeastTotalNs)) return std::nullopt;
     return Turns{.total_ns = its,
                  .steps = pattern.late.size(),
@@ -303,17 +304,19 @@ class Comparison {
 
   // What the others lost is no more than what its ranks have beyond their own usual steps either: that others
   // work less where they wait is part of the lead. Of a host half of the ranks must have it, and two: some
-  // wait for the others, but where one alone works longer, the host does not.
+  // wait for the others, but where one alone works longer, or well longer than they, the host does not.
   void describe(const std::vector<size_t>& unit, LongestOwn& longest) const {
-    std::vector<double> beyond;
+    std::vector<double> shares;  // of the lead, by rank
     for (size_t rank : unit) {
       longest.processes.push_back(ranks_[rank].process);
-      beyond.push_back(beyond_usual(ranks_[rank], &Rank::own, longest.pattern));
+      const double beyond = beyond_usual(ranks_[rank], &Rank::own, longest.pattern);
+      shares.push_back(std::min(beyond / longest.lead.middle, believed(rank, unit, longest.pattern)));
     }
-    const size_t without = std::min(beyond.size() / 2, std::max<size_t>(beyond.size(), 2) - 2);
-    const auto least = beyond.begin() + static_cast<std::ptrdiff_t>(without);
-    std::nth_element(beyond.begin(), least, beyond.end());
-    const double share = std::min({*least / longest.lead.middle, believed(unit, longest.pattern), 1.0});
+    const size_t without = std::min(shares.size() / 2, std::max<size_t>(shares.size(), 2) - 2);
+    const auto least = shares.begin() + static_cast<std::ptrdiff_t>(without);
+    std::nth_element(shares.begin(), least, shares.end());
+    const double most = *std::max_element(least, shares.end());
+    const double share = unit.size() == 1 || most <= kAlike * *least ? std::min(*least, 1.0) : 0;
     for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
       *ns *= share;
     const Rank& first = ranks_[unit.front()];
@@ -326,32 +329,30 @@ class Comparison {
     longest.host_share = own > 0 ? std::min(host / own, 1.0) : 0;
   }
 
-  // How much of what the unit has beyond others of its stage is work: all where nobody's work is hidden, and
-  // elsewhere what it works longer there by the same share.
-  double believed(const std::vector<size_t>& unit, const Pattern& pattern) const {
+  // How much of what a rank of the unit has beyond the others of its stage is work: all where nobody's work is
+  // hidden, and elsewhere what it works longer there by the same share.
+  double believed(size_t rank, const std::vector<size_t>& unit, const Pattern& pattern) const {
+    std::vector<size_t> others;  // of its stage
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].group == ranks_[rank].group && std::find(unit.begin(), unit.end(), i) == unit.end())
+        others.push_back(i);
+    }
     double beyond = 0, open = 0, open_beyond = 0, hidden = 0;
-    for (size_t rank : unit) {
-      std::vector<size_t> others;  // of its stage
-      for (size_t i = 0; i < ranks_.size(); ++i) {
-        if (ranks_[i].group == ranks_[rank].group && std::find(unit.begin(), unit.end(), i) == unit.end())
-          others.push_back(i);
+    for (size_t step : pattern.late) {
+      Series owns, opens;
+      for (size_t i : others) {
+        if (std::isnan(ranks_[i].own[step])) continue;
+        owns.push_back(ranks_[i].own[step]);
+        opens.push_back(ranks_[i].open[step]);
       }
-      for (size_t step : pattern.late) {
-        Series owns, opens;
-        for (size_t i : others) {
-          if (std::isnan(ranks_[i].own[step])) continue;
-          owns.push_back(ranks_[i].own[step]);
-          opens.push_back(ranks_[i].open[step]);
-        }
-        const auto own = static_cast<double>(ranks_[rank].own[step]),
-                   its_open = static_cast<double>(ranks_[rank].open[step]);
-        if (owns.empty() || std::isnan(own)) continue;
-        const auto others_open = static_cast<double>(median_of(std::move(opens)));
-        beyond += own - static_cast<double>(median_of(std::move(owns)));
-        open += others_open;
-        open_beyond += its_open - others_open;
-        hidden += own - its_open;
-      }
+      const auto own = static_cast<double>(ranks_[rank].own[step]),
+                 its_open = static_cast<double>(ranks_[rank].open[step]);
+      if (owns.empty() || std::isnan(own)) continue;
+      const auto others_open = static_cast<double>(median_of(std::move(opens)));
+      beyond += own - static_cast<double>(median_of(std::move(owns)));
+      open += others_open;
+      open_beyond += its_open - others_open;
+      hidden += own - its_open;
     }
     if (beyond <= 0) return 1;
     open_beyond = std::max(open_beyond, 0.0);

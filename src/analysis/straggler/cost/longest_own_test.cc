@@ -60,10 +60,15 @@ struct Training {
                          .kind = job.strings.intern(gap),
                          .count = 3,
                          .detail = job.strings.intern("of 11 chunks cannot be read: /run/p.lks")});
+    std::vector<LongestOwn> ranks = among(Among::kRanks, job);
+    return ranks.empty() ? among(Among::kHosts, job) : ranks;
+  }
+  std::vector<LongestOwn> find_hosts() { return among(Among::kHosts, builder.build()); }
+
+  std::vector<LongestOwn> among(Among units, const model::Job& job) const {
     std::vector<ExclusiveTimes> times;
     measure(job, {}, &times);
-    std::vector<LongestOwn> ranks = longest_own(job, costs, times, Among::kRanks).longest;
-    return ranks.empty() ? longest_own(job, costs, times, Among::kHosts).longest : ranks;
+    return longest_own(job, costs, times, units).longest;
   }
 
   JobBuilder builder;
@@ -148,6 +153,20 @@ TEST(LongestOwn, IsNoHostOfWhichOneAloneWorksLonger) {
   EXPECT_TRUE(of_a_late_host(8, 1).empty());
   EXPECT_TRUE(of_a_late_host(4, 1).empty()) << "half of two ranks is one";
   EXPECT_EQ(of_a_late_host(4, 2).size(), 1u);
+}
+
+TEST(LongestOwn, IsNoHostOfWhichOneWorksMuchLongerThanTheOthers) {
+  const auto hosts_where_one_works = [](double ms) {
+    return Training(
+               [=](uint32_t rank, uint32_t step) {
+                 if (step < kLateSince) return 10.0;
+                 return rank < 4 ? 3.0 : rank == 4 ? ms : 10.4;
+               },
+               no_ms, 4, true, 8)
+        .find_hosts();
+  };
+  EXPECT_EQ(hosts_where_one_works(10.7).size(), 1u);
+  EXPECT_TRUE(hosts_where_one_works(10.9).empty()) << "more than twice what the others work longer";
 }
 
 TEST(LongestOwn, MayBeASingleStep) {
