@@ -44,8 +44,8 @@ std::vector<bool> have_places(const JobState& job_state, const std::vector<Block
 int64_t waits_since(const JobState& job_state, uint32_t member, uint32_t op) {
   const model::JobOps& ops = job_state.job().ops(job_state.job().members[member]);
   const int64_t entered = ops.entered_ns(op), begun = ops.gpu_start_ns[op];
-  const bool is_later = entered != 0 && ops.is_placed(op) && begun > entered &&
-                        begun <= job_state.actor_at(member).end_ns;
+  const bool is_later =
+      entered != 0 && ops.is_placed(op) && begun > entered && begun <= job_state.actor_at(member).end_ns;
   return is_later ? begun : entered;
 }
 

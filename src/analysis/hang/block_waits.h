@@ -8,9 +8,9 @@
 
 namespace lockstep::analysis::hang {
 
-// When the member (a row of the job) came to wait in operation `op` of its process: as its GPU began it, where
-// that is known, since a host may call it long before; else as it was called. On the process's clock, in ns; 0
-// unknown.
+// When the member (a row of the job) came to wait in operation `op` of its process: as its GPU began it,
+// where that is known, since a host may call it long before; else as it was called. On the process's clock,
+// in ns; 0 unknown.
 int64_t waits_since(const JobState& job_state, uint32_t member, uint32_t op);
 // The member (a row of the job) is in operation `op` of its process.
 void add_waiting(const JobState& job_state, uint32_t member, uint32_t op, Block& block);

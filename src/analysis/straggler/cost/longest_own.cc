@@ -293,7 +293,8 @@ class Comparison {
     for (size_t step : pattern.late) its += static_cast<double>(first.by_step[step]);
     if (unit.size() > 1 || its < kNearlyAll * all) return std::nullopt;
     const Rank& rank = ranks_[unit.front()];
-    its = std::min(its * std::min(believed(unit.front(), unit, pattern), 1.0), beyond_usual(rank, &Rank::own, pattern));
+    its = std::min(its * std::min(believed(unit.front(), unit, pattern), 1.0),
+                   beyond_usual(rank, &Rank::own, pattern));
     if (its < std::max(kLeastLead * lead.span_ns, kLeastTotalNs)) return std::nullopt;
     return Turns{.total_ns = its,
                  .steps = pattern.late.size(),
@@ -329,8 +330,8 @@ class Comparison {
     longest.host_share = own > 0 ? std::min(host / own, 1.0) : 0;
   }
 
-  // How much of what a rank of the unit has beyond the others of its stage is work: all where nobody's work is
-  // hidden, and elsewhere what it works longer there by the same share.
+  // How much of what a rank of the unit has beyond the others of its stage is work: all where nobody's work
+  // is hidden, and elsewhere what it works longer there by the same share.
   double believed(size_t rank, const std::vector<size_t>& unit, const Pattern& pattern) const {
     std::vector<size_t> others;  // of its stage
     for (size_t i = 0; i < ranks_.size(); ++i) {
