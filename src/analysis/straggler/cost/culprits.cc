@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMostNamed = 32;
 constexpr double kWithOthers = 0.5;  // of what is worth a name, by who is late together with somebody who is
-constexpr double kTogether = 0.75;   // of either's late steps, with the other
+constexpr double kTogether = 0.75;   // of a rank's late steps, with another
 constexpr double kEcho =
     0.25;  // of what the rank cost with which it is late: less may be left of waiting for it
 constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
@@ -42,6 +42,16 @@ using Series = std::vector<float>;
 double chance(size_t of_one, size_t occasions, double probability, size_t ranks) {
   if (ranks < 2) return 1;
   return std::min(1.0, likely_as_often(of_one, occasions, probability) * static_cast<double>(ranks));
+}
+
+// In most of the steps in which one is late the other is, too.
+bool is_late_within(const Culprit& one, const Culprit& other) {
+  const std::vector<size_t>&steps = one.pattern.late, &others = other.pattern.late;
+  const auto both = std::count_if(steps.begin(), steps.end(), [&](size_t step) {
+    return std::binary_search(others.begin(), others.end(), step);
+  });
+  return steps.size() >= kLeastSteps &&
+         static_cast<double>(both) >= kTogether * static_cast<double>(steps.size());
 }
 
 class Trial {
@@ -178,18 +188,18 @@ class Trial {
     for (const Culprit& culprit : measured) apart.push_back(stands_apart(culprit));
     std::vector<Culprit> named;
     for (size_t i = 0; i < measured.size(); ++i) {
-      bool is_with = false, is_echo = false;
+      bool is_with = false, is_within = false, is_echo = false;
       for (size_t other = 0; other < measured.size(); ++other) {
-        if (other == i || !apart[other] || !costs(measured[other], 1) ||
-            !are_late_together(measured[i], measured[other]))
-          continue;
+        if (other == i || !apart[other] || !costs(measured[other], 1)) continue;
+        is_within = is_within || is_late_within(measured[i], measured[other]);
+        if (!are_late_together(measured[i], measured[other])) continue;
         is_with = true;
         is_echo = is_echo || measured[i].cost.middle < kEcho * measured[other].cost.middle;
       }
       if (!is_echo && (is_with ? costs(measured[i], kWithOthers) : apart[i] && costs(measured[i], 1)))
         named.push_back(measured[i]);
       else
-        together_[measured[i].row] = is_with;
+        together_[measured[i].row] = is_within;
     }
     if (named.empty()) std::fill(together_.begin(), together_.end(), false);
     return named;
@@ -309,7 +319,7 @@ class Trial {
   }
 
   const DelayCost& costs_;
-  // follows: another's lateness explains its own; together: late together with who is named, and not worth a
+  // follows: another's lateness explains its own; together: late in steps of who is named, and not worth a
   // name.
   std::vector<bool> suspected_, follows_, together_;
   Series latest_, second_;  // by step
@@ -318,12 +328,7 @@ class Trial {
 }  // namespace
 
 bool are_late_together(const Culprit& a, const Culprit& b) {
-  const std::vector<size_t>&steps = a.pattern.late, &others = b.pattern.late;
-  const auto both = std::count_if(steps.begin(), steps.end(), [&](size_t step) {
-    return std::binary_search(others.begin(), others.end(), step);
-  });
-  return steps.size() >= kLeastSteps &&
-         static_cast<double>(both) >= kTogether * static_cast<double>(std::max(steps.size(), others.size()));
+  return is_late_within(a, b) && is_late_within(b, a);
 }
 
 std::vector<Culprit> culprits(const DelayCost& costs) {

@@ -163,6 +163,18 @@ TEST(Culprits, WhoAreLateTogetherAreNotEachOthersChance) {
   EXPECT_EQ(named(costs), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
+// The last rank of a host is late by less, and in fewer of the steps in which the others are.
+TEST(Culprits, AreNotHiddenByWhoIsLateInFewerOfTheirSteps) {
+  const auto with_last_in = [](size_t of_ten) {
+    return named(costs_of(32, 60, [=](size_t rank, size_t step) {
+      if (step < 30 || rank > 7) return 0.0;
+      return rank < 7 ? 0.36 : step % 10 < of_ten ? 0.3 : 0;
+    }));
+  };
+  EXPECT_EQ(with_last_in(10), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(with_last_in(6), (Ranks{0, 1, 2, 3, 4, 5, 6}));
+}
+
 // By chance, one of so many ranks is the late one each time: 2^-5 and 2^-6, 4^-2 and 4^-3 ...
 TEST(Culprits, WereLateTooOftenForChance) {
   const auto times = [](size_t ranks, size_t count) {
