@@ -74,6 +74,22 @@ constexpr FindingClass class_of(FindingId id) { return facts(id).finding_class; 
 constexpr const ClassFacts& facts(FindingClass of) { return kClasses[static_cast<size_t>(of)]; }
 constexpr std::string_view class_text(FindingClass of) { return facts(of).text; }
 
+// It tells of a process that ended, and its ranks are those that noticed.
+constexpr bool is_of_another(FindingId id) {
+  switch (id) {
+    case FindingId::kRankDeadRemote:
+    case FindingId::kRankDeadRas:
+    case FindingId::kRankDeadLocal:
+    case FindingId::kRankDeadConnection:
+    case FindingId::kRankDeadException:
+    case FindingId::kRankDeadGloo:
+    case FindingId::kRankDeadStore:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // "note", "warning", "critical"
 constexpr std::string_view severity_text(Severity severity) {
   constexpr std::string_view kTexts[] = {"note", "warning", "critical"};

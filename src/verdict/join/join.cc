@@ -173,8 +173,11 @@ class Joiner {
   // Nearer to the cause than what the cluster is about, and of no other ranks: those that print that a peer
   // has died are witnesses.
   static bool is_cause(const Candidate& candidate, const Candidate& front) {
-    return front.family() == Family::kStall && candidate.finding.severity >= front.finding.severity &&
-           candidate.kind() < front.kind() &&
+    const bool is_stall = front.family() == Family::kStall;
+    if (!is_stall || candidate.finding.severity < front.finding.severity) return false;
+    if (analysis::is_of_another(candidate.finding.id)) return false;
+    if (analysis::is_of_another(front.finding.id)) return true;
+    return candidate.kind() < front.kind() &&
            std::includes(front.finding.ranks.begin(), front.finding.ranks.end(),
                          candidate.finding.ranks.begin(), candidate.finding.ranks.end());
   }
@@ -515,6 +518,8 @@ class Joiner {
     }
     if (!single()) people_.add_hosts(finding);
     if (finding.op_index && finding.operation.empty()) finding.operation = operation(finding);
+    // Whoever reads `ranks` takes them for those to blame.
+    if (analysis::is_of_another(finding.id)) finding.ranks.clear();
     people_.name(cluster.front().source, finding);
     return finding;
   }

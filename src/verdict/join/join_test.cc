@@ -157,6 +157,23 @@ TEST(Join, WhoReportsADeathIsNotDead) {
   EXPECT_EQ(cited.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
 }
 
+// Rank 1 prints that another process of its host has ended.
+TEST(Join, WhoNoticedThatAnotherEndedIsNotBlamed) {
+  const auto noticed = [] { return finding(FindingId::kRankDeadRas, {1}, ""); };
+  const Joined alone = join({evidence("logs", kAll, {noticed()})});
+  ASSERT_EQ(alone.diagnosis.findings.size(), 1u);
+  EXPECT_TRUE(alone.diagnosis.findings[0].ranks.empty());
+  EXPECT_TRUE(alone.diagnosis.findings[0].who.empty());
+  for (const bool is_first : {true, false}) {
+    EvidenceSource logs = evidence("logs", kAll, {noticed()});
+    EvidenceSource dumps = evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {1})});
+    const Joined both = is_first ? join({logs, dumps}) : join({dumps, logs});
+    ASSERT_EQ(both.diagnosis.findings.size(), 1u);
+    EXPECT_EQ(id_text(both.diagnosis.findings[0].id), "never-joined") << "what rank 1 itself did not do";
+    EXPECT_EQ(both.diagnosis.findings[0].ranks, std::vector<int32_t>{1});
+  }
+}
+
 TEST(Join, MoreEvidenceMakesNothingWeaker) {
   analysis::Finding unsure = finding(FindingId::kNeverJoined, {5});
   unsure.severity = analysis::Severity::kWarning;
