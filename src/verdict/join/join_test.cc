@@ -168,6 +168,27 @@ TEST(Join, MoreEvidenceMakesNothingWeaker) {
   EXPECT_EQ(joined.diagnosis.findings[0].weight, 3);
 }
 
+TEST(Join, AnAddressIsNoOtherHostThanAName) {
+  analysis::testing::JobBuilder builder(8);
+  model::Job job = builder.build();
+  const model::Who known = job.who(5);
+  analysis::Finding behind = finding(FindingId::kNeverJoinedSnapshot, {5});
+  model::Who as_ras_says{.rank = 5};
+  as_ras_says.pid = known.pid;
+  as_ras_says.host = "192.0.2.1";
+  behind.who = {as_ras_says};
+  EvidenceSource files = evidence("capture files", kAll, {});
+  files.job = &job;
+  const auto boot_of = [&](const analysis::Finding& of) {
+    return join({files, evidence("RAS snapshots", kAll, {of})}).diagnosis.findings[0].who[0].boot_id;
+  };
+  ASSERT_GT(known.pid, 0);
+  ASSERT_FALSE(known.boot_id.empty());
+  EXPECT_EQ(boot_of(behind), known.boot_id);
+  behind.who[0].host = "another-host";
+  EXPECT_EQ(boot_of(behind), "") << "a name is";
+}
+
 TEST(Join, FilesOfAnotherRunAreNotJoined) {
   EvidenceSource today = evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {5})});
   EvidenceSource before = evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})});
