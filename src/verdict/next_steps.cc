@@ -139,7 +139,10 @@ class Steps {
     const bool of_store = std::any_of(paths_.begin(), paths_.end(), [](const std::string& path) {
       return path.find("://") != std::string::npos;
     });
-    if (!is_verdict || of_store || paths_.size() > kMostPaths) return;
+    // Without operations a page shows what has been printed already.
+    const bool has_pages = std::any_of(run_.evidence.begin(), run_.evidence.end(),
+                                       [](const Evidence& evidence) { return evidence.job.has_value(); });
+    if (!is_verdict || of_store || !has_pages || paths_.size() > kMostPaths) return;
     if (const auto input = words(paths_)) finding.next.push_back("lockstep report" + *input);
   }
 

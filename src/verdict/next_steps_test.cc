@@ -20,6 +20,7 @@ struct Case {
   model::Who who = {.rank = 5, .device = 1, .pid = 4259, .host = "node-001", .boot_id = "ab"};
   bool other_comm_has_its_name = false;
   std::vector<model::Who> more = {};
+  bool has_operations = true;
 };
 
 Texts steps(const Case& of) {
@@ -30,8 +31,10 @@ Texts steps(const Case& of) {
   Evidence& evidence = run.evidence.emplace_back();
   evidence.source = "capture files";
   evidence.paths = of.paths;
-  evidence.job = builder.build();
-  evidence.job->comms[0].comm_id = 0x12ab;
+  if (of.has_operations) {
+    evidence.job = builder.build();
+    evidence.job->comms[0].comm_id = 0x12ab;
+  }
   Finding finding(of.id);
   finding.who = {of.who};
   finding.who.insert(finding.who.end(), of.more.begin(), of.more.end());
@@ -82,6 +85,12 @@ TEST(NextSteps, OfASnapshotAreReadyToRunToo) {
             "ssh node-001 ps -o pid,stat,etime,args -p 4259");
   EXPECT_EQ(steps({.id = FindingId::kAbortedError})[0],
             "ssh node-001 dmesg -T | grep -iE 'out of memory|killed process|xid'");
+}
+
+// Logs, snapshots, stacks and other texts: a report has no page about them but its first.
+TEST(NextSteps, OfTextsOfferNoPages) {
+  EXPECT_EQ(steps({.paths = {"log.txt"}, .has_operations = false}),
+            (Texts{"ssh node-001 py-spy dump --pid 4259"}));
 }
 
 TEST(NextSteps, LookAtOneProcessOnce) {
