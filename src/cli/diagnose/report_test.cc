@@ -82,6 +82,22 @@ std::string plain(const verdict::DiagnosedRun& run, bool verbose = false) {
   return report_text(run, Style(false), verbose);
 }
 
+TEST(ReportText, DistancesAreWithinOneRun) {
+  Finding late = absent_rank();
+  late.effect->unit = "ns/step";  // of a wait the effect says how long it is
+  verdict::DiagnosedRun run = run_with({late}, 0);
+  const std::string alone = report_text(run, Style(false, 100), false);
+  ASSERT_NE(alone.find(" before the newest record"), std::string::npos) << alone;
+  // Dumps of another year.
+  verdict::Evidence& dumps = run.evidence.emplace_back();
+  dumps.source = "Flight Recorder dumps";
+  dumps.job = std::move(run_with({}, std::nullopt).evidence.front().job);
+  for (model::JobProcess& process : dumps.job->processes) process.row.last_ns += 407LL * 86'400'000'000'000;
+  const std::string both = report_text(run, Style(false, 100), false);
+  const auto facts = [](const std::string& text) { return text.substr(0, text.find("Why")); };
+  EXPECT_EQ(facts(both), facts(alone));
+}
+
 TEST(ReportText, HealthySaysWhatWasSeen) {
   EXPECT_EQ(plain(run_with({}, std::nullopt)),
             R"(No problem found: 8 ranks on 2 hosts, 80 operations matched across ranks, one clock.

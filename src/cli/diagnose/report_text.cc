@@ -38,7 +38,6 @@ class Report {
       : run_(run), style_(style), verbose_(verbose) {
     for (const verdict::Evidence& evidence : run.evidence) {
       coverages_.push_back(evidence.job ? std::optional(verdict::cover(evidence)) : std::nullopt);
-      if (coverages_.back()) newest_ns_ = std::max(newest_ns_, coverages_.back()->newest_ns);
     }
   }
 
@@ -114,6 +113,17 @@ class Report {
   void item(const std::string& text) { out_ += "  * " + wrap(text, 4, style_.columns()) + '\n'; }
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
+  // Of what the finding rests on: other evidence may be of another run.
+  int64_t newest_ns(const Finding& finding) const {
+    int64_t newest = 0;
+    for (size_t i = 0; i < coverages_.size(); ++i) {
+      const bool is_of_it = std::find(finding.sources.begin(), finding.sources.end(),
+                                      run_.evidence[i].source) != finding.sources.end();
+      if (coverages_[i] && is_of_it) newest = std::max(newest, coverages_[i]->newest_ns);
+    }
+    return newest;
+  }
+
   void finding(const Finding& finding) {
     const std::string word(verdict::word(finding));
     paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
@@ -123,8 +133,8 @@ class Report {
       facts += "; since " + format_time(*finding.since_ns);
       // The times of a finished run mean little by themselves; the distance to its end says how long it was
       // stuck.
-      if (*finding.since_ns < newest_ns_)
-        facts += ", " + format_duration(static_cast<double>(newest_ns_ - *finding.since_ns)) +
+      if (const int64_t newest = newest_ns(finding); *finding.since_ns < newest)
+        facts += ", " + format_duration(static_cast<double>(newest - *finding.since_ns)) +
                  " before the newest record";
     }
     if (finding.effect) facts += "; effect " + verdict::effect_text(*finding.effect);
@@ -214,7 +224,6 @@ class Report {
   const Style& style_;
   const bool verbose_;
   std::vector<std::optional<verdict::Coverage>> coverages_;  // by evidence; none where it holds no job
-  int64_t newest_ns_ = 0;
   std::string out_, last_label_;
 };
 

@@ -71,7 +71,7 @@ void People::name(size_t own, analysis::Finding& finding) const {
     for (size_t i = 0; i < sources_.size(); ++i) {
       const EvidenceSource& source = sources_[i];
       // Another run's rank 3 is another process.
-      if (i != own && !same_time(source, sources_[own])) continue;
+      if (i != own && !same_time(source.span, sources_[own].span)) continue;
       if (const auto process = processes_[i].find(rank); process != processes_[i].end())
         learn(source.job->who(process->second), who);
       if (const auto host = source.hosts.find(rank); host != source.hosts.end())
@@ -82,9 +82,10 @@ void People::name(size_t own, analysis::Finding& finding) const {
   finding.who = std::move(named);
 }
 
-void People::add_hosts(analysis::Finding& finding) const {
+void People::add_hosts(size_t own, analysis::Finding& finding) const {
   for (const int32_t rank : finding.ranks) {
     for (const EvidenceSource& source : sources_) {
+      if (!same_time(source.span, sources_[own].span)) continue;
       const auto known = source.hosts.find(rank);
       if (known == source.hosts.end() || known->second.empty()) continue;
       if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())
