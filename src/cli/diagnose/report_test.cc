@@ -149,8 +149,7 @@ TEST(ReportText, TheVerdictComesFirst) {
       plain(run),
       R"(CRITICAL: Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have
 waited for it for 12.0 s.
-  [never-joined; since 2025-10-09 08:53:20 UTC, 501 ms before the newest record; effect 12.0 s
-   (11.9 s to 12.1 s)]
+  [never-joined; since 2025-10-09 08:53:20 UTC; effect 12.0 s (11.9 s to 12.1 s)]
 
 Why
   * ranks 0-4, 6 and 7 called it between 100.0 ms and 100.2 ms after the start
@@ -174,6 +173,34 @@ Not seen  Rank 7 of 8 left no file.
           diagnose` there.
 Lost      1,234 x events dropped because no prepared chunk was free [rank 0]
 )");
+}
+
+// A circle stands in the statement, link by link.
+TEST(ReportText, WhatTheStatementHasToldIsNotToldAgain) {
+  Finding finding(FindingId::kCrossCommDeadlock);
+  finding.statement =
+      "ranks 0 and 7 wait for each other: rank 0 in b for rank 7, rank 7 in a for rank 0, for 12.5 s";
+  finding.effect = analysis::Effect{.value = 12.5e9, .unit = "ns", .low = 12.5e9, .high = 12.5e9};
+  finding.evidence = {"rank 0 in b for rank 7", "capture files: rank 7 in a for rank 0",
+                      "waiting: ranks 0-6"};
+  finding.sources = {"capture files"};
+  const auto head = [&] {
+    const std::string text = plain(run_with({finding}, 0));
+    return text.substr(0, text.find("\nSeen"));
+  };
+  EXPECT_EQ(
+      head(),
+      R"(CRITICAL: ranks 0 and 7 wait for each other: rank 0 in b for rank 7, rank 7 in a for rank 0, for
+12.5 s
+  [cross-comm-deadlock]
+
+Why
+  * waiting: ranks 0-6
+)");
+  finding.effect = analysis::Effect{.value = 2.5e9, .unit = "ns", .low = 2.5e9, .high = 2.5e9};
+  finding.evidence.resize(2);
+  EXPECT_NE(head().find("effect 2.50 s]"), std::string::npos) << "another number";
+  EXPECT_EQ(head().find("Why"), std::string::npos) << head();
 }
 
 TEST(ReportText, ItCannotTell) {
