@@ -39,6 +39,7 @@ std::vector<FoldedLoss> fold_losses(const RunOverview& run) {
 }
 
 std::string loss_words(const FoldedLoss& loss) {
+  if (loss.detail.starts_with("of ")) return format_count(loss.count) + ' ' + loss.detail;
   const std::string count = loss.count > 1 ? format_count(loss.count) + " x " : "";
   // The detail is a sentence for people; the kind is a word for programs.
   return count + (loss.detail.empty() ? loss.kind : loss.detail);

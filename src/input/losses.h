@@ -17,7 +17,7 @@ struct FoldedLoss {
 };
 // What concerns the whole run first, then the largest.
 std::vector<FoldedLoss> fold_losses(const RunOverview& run);
-// "1,234 x events dropped"
+// "1,234 x events dropped"; of a detail that goes on from its count "12 of 15 chunks cannot be read"
 std::string loss_words(const FoldedLoss& loss);
 
 // As model::Who::label() words it, "4 processes", "run": whose it is.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "format/file_layout.h"
+#include "input/losses.h"
 
 namespace lockstep::input {
 namespace {
@@ -41,6 +42,16 @@ TEST(RunOverview, SaysOfASampleWhatShareItKept) {
   EXPECT_EQ(mode_of(Mode::kSample, "default 1, sample=1/100 5, default 9"), "sample=1/100");
   EXPECT_EQ(mode_of(Mode::kSample, "sample=1/100 1, sample=3/8 5, sample=1/4 9"), "sample=3/8");
   EXPECT_EQ(mode_of(Mode::kSample, ""), "sample") << "a file that does not tell";
+}
+
+TEST(Losses, AreSentences) {
+  const auto words = [](uint64_t count, std::string detail) {
+    return loss_words(
+        {.stage = "read", .kind = "bad", .detail = std::move(detail), .count = count, .processes = {}});
+  };
+  EXPECT_EQ(words(1234, "events dropped"), "1,234 x events dropped");
+  EXPECT_EQ(words(12, "of 15 chunks cannot be read: a.lks"), "12 of 15 chunks cannot be read: a.lks");
+  EXPECT_EQ(words(1, "of its records or more cannot be read"), "1 of its records or more cannot be read");
 }
 
 }  // namespace

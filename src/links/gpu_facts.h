@@ -46,6 +46,11 @@ struct Gpu {
   std::vector<std::string> unanswered;  // questions that failed, with the library's own word for why
 };
 
+// Not only by the list of processes: in a container NVML may list none of others, and their load still shows.
+inline bool is_at_work(const Gpu& gpu) {
+  return !gpu.processes.empty() || gpu.utilization_percent.value_or(0) >= 5;
+}
+
 struct GpuFacts {
   std::string library;  // what answered, with its version; empty: none did
   std::string absent;   // why not

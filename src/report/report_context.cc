@@ -84,6 +84,15 @@ void ReportContext::find_span() {
   }
 }
 
+bool ReportContext::is_of_this_run(const Finding& finding) const {
+  if (main_ == nullptr) return false;
+  return finding.sources.empty() ||
+         std::none_of(run_.evidence.begin(), run_.evidence.end(), [&](const verdict::Evidence& evidence) {
+           return evidence.source == finding.sources.front() &&
+                  !verdict::join::same_time(evidence.span, main_->span);
+         });
+}
+
 void ReportContext::find_named() {
   named_.resize(job().processes.size());
   for (uint32_t i = 0; i < job().processes.size(); ++i) {
@@ -92,6 +101,8 @@ void ReportContext::find_named() {
   std::sort(by_rank_.begin(), by_rank_.end());
   for (size_t i = 0; i < processes_.size(); ++i) {
     const Finding& finding = run_.diagnosis.findings[i];
+    // Rank 3 of another run is none of these.
+    if (!is_of_this_run(finding)) continue;
     for (int32_t rank : finding.ranks) {
       // A rank may have several processes, such as those before and after a restart.
       for (auto at = std::lower_bound(by_rank_.begin(), by_rank_.end(), std::pair(rank, uint32_t{0}));
@@ -130,7 +141,7 @@ Json ReportContext::since_begin(uint32_t process, int64_t ns) const {
 
 Json ReportContext::since_begin_of(size_t finding) const {
   const std::optional<int64_t>& since_ns = run_.diagnosis.findings[finding].since_ns;
-  if (!since_ns) return nullptr;
+  if (!since_ns || !is_of_this_run(run_.diagnosis.findings[finding])) return nullptr;
   if (has_one_clock()) return since_begin(*since_ns);
   const std::vector<uint32_t>& named = processes_[finding];
   // A time that several clocks might have given has no place on the page.

@@ -62,6 +62,8 @@ class ReportContext {
  private:
   void find_span();
   void find_named();
+  // As far as times tell; else it is of evidence that was only judged beside it.
+  bool is_of_this_run(const analysis::Finding& finding) const;
 
   const verdict::DiagnosedRun& run_;
   const verdict::Evidence* main_ = nullptr;

@@ -46,14 +46,15 @@ Json evidence_json(const ReportContext& context) {
     const auto coverage = has_job ? std::optional(verdict::cover(evidence)) : std::nullopt;
     const auto time = [&](int64_t ns) {
       // Evidence spans several hosts: without one clock its first and last time do not compare.
-      return ns == 0 || !context.has_one_clock() ? Json(nullptr) : context.since_begin(ns);
+      return ns == 0 || evidence.span.zone_ns != 0 || !context.has_one_clock() ? Json(nullptr)
+                                                                               : context.since_begin(ns);
     };
     list.push_back({{"source", shown(evidence.source)},
                     {"sentence", shown(coverage ? seen_sentence(*coverage) : evidence.content)},
                     {"processes", coverage ? Json(coverage->processes) : Json(nullptr)},
                     {"ops", coverage ? Json(coverage->ops) : Json(nullptr)},
-                    {"first_ns", time(evidence.first_ns)},
-                    {"last_ns", time(evidence.last_ns)}});
+                    {"first_ns", time(evidence.span.first_ns)},
+                    {"last_ns", time(evidence.span.last_ns)}});
   }
   return list;
 }

@@ -98,6 +98,24 @@ TEST(ReportData, AFindingLeadsToItsRankRowAndOperation) {
   EXPECT_EQ(operation["ranks"]["named"], Json::array({0, 0, 1, 0}));
 }
 
+TEST(ReportData, AFindingOfAnotherRunLeadsNowhere) {
+  verdict::DiagnosedRun run = diagnosed(late_job(4, 4, 2).build());
+  const size_t verdict = *run.diagnosis.verdict;
+  run.evidence[0].span = {at_ms(0), at_ms(800)};
+  verdict::Evidence& dumps = run.evidence.emplace_back();
+  dumps.source = "Flight Recorder dumps";
+  run.diagnosis.findings[verdict].sources = {dumps.source};
+  const auto card = [&](int64_t days) {
+    run.evidence[1].span = {at_ms(0) - days * 86'400'000'000'000, at_ms(800) - days * 86'400'000'000'000};
+    return data_of(run)["verdict"]["cards"][verdict];
+  };
+  EXPECT_EQ(card(0)["who"], Json::array({2}));
+  const Json other = card(407);
+  EXPECT_EQ(other["who"], Json::array());
+  EXPECT_TRUE(other["at_ns"].is_null()) << "no time of this run";
+  EXPECT_TRUE(other["operation"].is_null());
+}
+
 TEST(ReportData, TheWaterfallTellsWhoWaitedAndHowLongDataMoved) {
   const Json data = data_of(diagnosed(late_job(4, 4, 2).build()));
   const Json& operation = data["operations"]["list"].back();

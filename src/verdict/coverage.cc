@@ -189,12 +189,14 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
 std::vector<std::string> absent_from(const DiagnosedRun& run) {
   // Ranks that any kind of evidence knows: what a kind lacks is told against these and not against the
   // launcher's number, which may be unknown.
-  std::set<int32_t> all;
-  for (const Evidence& evidence : run.evidence) {
-    for (const auto& [rank, host] : evidence.hosts) all.insert(rank);
-  }
   std::vector<std::string> lines;
   for (const Evidence& evidence : run.evidence) {
+    std::set<int32_t> all;
+    for (const Evidence& other : run.evidence) {
+      // Another run may have had more ranks.
+      if (!join::same_time(evidence.span, other.span)) continue;
+      for (const auto& [rank, host] : other.hosts) all.insert(rank);
+    }
     std::vector<int32_t> absent;
     for (const int32_t rank : all) {
       if (!evidence.hosts.contains(rank)) absent.push_back(rank);

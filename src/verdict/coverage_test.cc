@@ -31,5 +31,20 @@ TEST(Coverage, AHostWithoutABootHasAClockOfItsOwn) {
   EXPECT_NE(seen_sentence(coverage).find("clocks not aligned"), std::string::npos);
 }
 
+TEST(Coverage, OfAnotherRunNobodyIsMissed) {
+  DiagnosedRun run;
+  run.evidence.resize(2);
+  run.evidence[0].source = "capture files";
+  run.evidence[0].hosts = {{0, "a"}, {1, "a"}};
+  run.evidence[0].span = {2'000'000'000'000'000'000, 2'000'000'060'000'000'000};
+  run.evidence[1].source = "logs";
+  run.evidence[1].hosts = {{0, "a"}, {1, "a"}, {2, "b"}};
+  run.evidence[1].span = run.evidence[0].span;
+  ASSERT_EQ(absent_from(run).size(), 1u);
+  EXPECT_EQ(absent_from(run)[0].find("capture files: none of rank 2."), 0u) << absent_from(run)[0];
+  run.evidence[1].span = {1'900'000'000'000'000'000, 1'900'000'060'000'000'000};
+  EXPECT_TRUE(absent_from(run).empty());
+}
+
 }  // namespace
 }  // namespace lockstep::verdict

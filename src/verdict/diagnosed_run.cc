@@ -38,9 +38,9 @@ void set_span(Evidence& evidence) {
   constexpr int64_t kYear2000Ns = 946'684'800'000'000'000;
   for (const model::JobProcess& process : evidence.job->processes) {
     if (process.row.first_ns < kYear2000Ns) continue;
-    evidence.first_ns =
-        evidence.first_ns == 0 ? process.row.first_ns : std::min(evidence.first_ns, process.row.first_ns);
-    evidence.last_ns = std::max({evidence.last_ns, process.row.last_ns, process.row.heartbeat_ns});
+    join::TimeSpan& span = evidence.span;
+    span.first_ns = span.first_ns == 0 ? process.row.first_ns : std::min(span.first_ns, process.row.first_ns);
+    span.last_ns = std::max({span.last_ns, process.row.last_ns, process.row.heartbeat_ns});
   }
 }
 
@@ -122,7 +122,7 @@ class Reading {
       // Counters of links know no ranks; they join the findings afterwards.
       if (evidence.is_of_hosts) continue;
       sources.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
-                         evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
+                         evidence.span, std::move(findings_[i])});
     }
     auto joined = verdict::join::join(std::move(sources));
     run_.diagnosis = std::move(joined.diagnosis);

@@ -90,7 +90,16 @@ constexpr RuleText kLogRules[] = {
 constexpr std::string_view kRuleChapter = "What logs show";
 constexpr std::string_view kRuleColumns = "| Id | Severity | Says | Remedy |";
 
-// "{who}: card {1} failed" -> "RANKS: card ... failed"
+// Without what the lines alone fill: "failed (...)" and "(......)" say no more than "failed".
+std::string without_gaps(std::string text) {
+  for (size_t at = text.find(" (..."); at != std::string::npos; at = text.find(" (...", at + 1)) {
+    const size_t end = text.find_first_not_of('.', at + 2);
+    if (end != std::string::npos && text[end] == ')') text.erase(at, end + 1 - at);
+  }
+  return text;
+}
+
+// "{who}: card {1} failed ({2})" -> "RANKS: card ... failed"
 std::string sentence_of(const RuleText& rule) {
   std::string out;
   for (size_t at = 0; at < rule.says.size(); ++at) {
@@ -102,8 +111,8 @@ std::string sentence_of(const RuleText& rule) {
     out += rule.says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
     at = close;
   }
-  // Of a sentence that the lines alone make, what it means.
-  return out == "..." || out == "RANKS: ..." ? std::string(facts(rule.id).meaning) : out;
+  // Of a sentence whose subject the lines make, or all of it, what it means.
+  return begins(out, "...") || out == "RANKS: ..." ? std::string(facts(rule.id).meaning) : without_gaps(out);
 }
 
 const std::vector<std::string>& rule_rows() {

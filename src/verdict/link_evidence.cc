@@ -73,8 +73,9 @@ class Joining {
   bool is_of_this_run(const HostSamples& host) const {
     for (const Evidence& evidence : evidence_)
       // Evidence without a time excludes nothing.
-      if (evidence.first_ns > 0 && (host.last_ns < evidence.first_ns - kOtherTimeNs ||
-                                    host.first_ns > evidence.last_ns + kOtherTimeNs))
+      if (const int64_t apart = kOtherTimeNs + evidence.span.zone_ns;
+          evidence.span.first_ns > 0 &&
+          (host.last_ns < evidence.span.first_ns - apart || host.first_ns > evidence.span.last_ns + apart))
         return false;
     return true;
   }

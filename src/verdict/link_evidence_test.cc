@@ -57,8 +57,8 @@ class LinkEvidence : public ::testing::Test {
     Evidence& evidence = evidence_.emplace_back();
     evidence.source = "capture files";
     evidence.job = builder.build();
-    evidence.first_ns = at_ms(0);
-    evidence.last_ns = at_ms(50'000);
+    evidence.span.first_ns = at_ms(0);
+    evidence.span.last_ns = at_ms(50'000);
   }
 
   Finding& finding(FindingId id, const std::vector<int32_t>& ranks, const std::vector<std::string>& hosts) {

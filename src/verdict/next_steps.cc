@@ -35,13 +35,16 @@ std::string hex_digits(std::string_view text) {
 }
 
 // What to run on the host of a process.
-enum class Look { kNothing, kStack, kHostTime, kContinue, kGpu, kKernelLog };
+enum class Look { kNothing, kStack, kHostTime, kContinue, kState, kGpu, kKernelLog };
 
 Look look_of(const Finding& finding) {
   switch (class_of(finding.id)) {
     case FindingClass::kNeverJoined:
       if (finding.id == FindingId::kNeverJoinedStopped) return Look::kContinue;
-      return finding.id == FindingId::kNeverJoined ? Look::kStack : Look::kNothing;
+      return finding.id == FindingId::kNeverJoined || finding.id == FindingId::kNeverJoinedSnapshot ||
+                     finding.id == FindingId::kNeverJoinedStacks
+                 ? Look::kStack
+                 : Look::kNothing;
     case FindingClass::kInitStuck:
     case FindingClass::kJoinedOtherOp:
     case FindingClass::kCrossCommDeadlock:
@@ -55,8 +58,12 @@ Look look_of(const Finding& finding) {
       return Look::kGpu;
     case FindingClass::kStuckInNetwork:
       return finding.id == FindingId::kStuckInNetworkGpu ? Look::kGpu : Look::kNothing;
+    case FindingClass::kRankUnreachable:
+      return finding.id == FindingId::kRankUnreachableSnapshot ? Look::kState : Look::kNothing;
     case FindingClass::kRankDead:
       return Look::kKernelLog;
+    case FindingClass::kAborted:
+      return finding.id == FindingId::kAbortedError ? Look::kKernelLog : Look::kNothing;
     default:
       return Look::kNothing;
   }
@@ -72,6 +79,8 @@ std::string command_of(Look look, const Who& who) {
       return "py-spy record --duration 10 --output rank-" + std::to_string(who.rank) + ".svg --pid " + pid;
     case Look::kContinue:
       return "kill -CONT " + pid;
+    case Look::kState:
+      return "ps -o pid,stat,etime,args -p " + pid;
     case Look::kGpu:
       // An address names the GPU, however devices are numbered.
       if (is_plain(who.pci, ".:")) return "nvidia-smi -q -i " + who.pci;
@@ -85,7 +94,7 @@ std::string command_of(Look look, const Who& who) {
 }
 
 bool needs_process(Look look) {
-  return look == Look::kStack || look == Look::kHostTime || look == Look::kContinue;
+  return look == Look::kStack || look == Look::kHostTime || look == Look::kContinue || look == Look::kState;
 }
 
 std::optional<std::string> words(const std::vector<std::string>& texts) {
@@ -120,14 +129,20 @@ class Steps {
     const Look look = look_of(finding);
     for (const Who& who : finding.who) {
       if (finding.next.size() == kMostProcesses || look == Look::kNothing) break;
-      if (auto command = at_host(look, who)) finding.next.push_back(*std::move(command));
+      auto command = at_host(look, who);
+      // Ranks of one process, or of one host, are looked at once.
+      if (command && std::find(finding.next.begin(), finding.next.end(), *command) == finding.next.end())
+        finding.next.push_back(*std::move(command));
     }
     if (auto command = show(finding)) finding.next.push_back(*std::move(command));
     // A store's URL may hold a key, and it has no more to show.
     const bool of_store = std::any_of(paths_.begin(), paths_.end(), [](const std::string& path) {
       return path.find("://") != std::string::npos;
     });
-    if (!is_verdict || of_store || paths_.size() > kMostPaths) return;
+    // Without operations a page shows what has been printed already.
+    const bool has_pages = std::any_of(run_.evidence.begin(), run_.evidence.end(),
+                                       [](const Evidence& evidence) { return evidence.job.has_value(); });
+    if (!is_verdict || of_store || !has_pages || paths_.size() > kMostPaths) return;
     if (const auto input = words(paths_)) finding.next.push_back("lockstep report" + *input);
   }
 

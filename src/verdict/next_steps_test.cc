@@ -19,6 +19,8 @@ struct Case {
   FindingId id = FindingId::kNeverJoined;
   model::Who who = {.rank = 5, .device = 1, .pid = 4259, .host = "node-001", .boot_id = "ab"};
   bool other_comm_has_its_name = false;
+  std::vector<model::Who> more = {};
+  bool has_operations = true;
 };
 
 Texts steps(const Case& of) {
@@ -29,10 +31,13 @@ Texts steps(const Case& of) {
   Evidence& evidence = run.evidence.emplace_back();
   evidence.source = "capture files";
   evidence.paths = of.paths;
-  evidence.job = builder.build();
-  evidence.job->comms[0].comm_id = 0x12ab;
+  if (of.has_operations) {
+    evidence.job = builder.build();
+    evidence.job->comms[0].comm_id = 0x12ab;
+  }
   Finding finding(of.id);
   finding.who = {of.who};
+  finding.who.insert(finding.who.end(), of.more.begin(), of.more.end());
   finding.comm_row = 0;
   finding.op_index = 8;
   finding.op_address = "8";
@@ -71,6 +76,29 @@ TEST(NextSteps, LookAtWhatTheFindingIsAbout) {
   EXPECT_EQ(steps(of)[0], "ssh node-001 nvidia-smi -q -i 1");
   of.who.pci = "0000:1b:00.0";
   EXPECT_EQ(steps(of)[0], "ssh node-001 nvidia-smi -q -i 0000:1b:00.0");
+}
+
+TEST(NextSteps, OfASnapshotAreReadyToRunToo) {
+  EXPECT_EQ(steps({.id = FindingId::kNeverJoinedSnapshot})[0], "ssh node-001 py-spy dump --pid 4259");
+  EXPECT_EQ(steps({.id = FindingId::kNeverJoinedStacks})[0], "ssh node-001 py-spy dump --pid 4259");
+  EXPECT_EQ(steps({.id = FindingId::kRankUnreachableSnapshot})[0],
+            "ssh node-001 ps -o pid,stat,etime,args -p 4259");
+  EXPECT_EQ(steps({.id = FindingId::kAbortedError})[0],
+            "ssh node-001 dmesg -T | grep -iE 'out of memory|killed process|xid'");
+}
+
+// Logs, snapshots, stacks and other texts: a report has no page about them but its first.
+TEST(NextSteps, OfTextsOfferNoPages) {
+  EXPECT_EQ(steps({.paths = {"log.txt"}, .has_operations = false}),
+            (Texts{"ssh node-001 py-spy dump --pid 4259"}));
+}
+
+TEST(NextSteps, LookAtOneProcessOnce) {
+  Case of{.id = FindingId::kRankDead};
+  of.more = {{.rank = 6, .device = 2, .pid = 4260, .host = "node-001", .boot_id = "ab"}};
+  const Texts texts = steps(of);
+  EXPECT_EQ(texts[0], "ssh node-001 dmesg -T | grep -iE 'out of memory|killed process|xid'");
+  EXPECT_EQ(texts[1], "lockstep show runs/hang --comm mesh_dp:1 --op 8");
 }
 
 TEST(NextSteps, QuoteWhatAShellWouldTakeForMore) {

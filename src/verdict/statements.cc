@@ -3,6 +3,7 @@
 // judged by rules of its own and gives findings of the same shape, so that the join need not know where they
 // come from.
 #include <algorithm>
+#include <ctime>
 #include <span>
 #include <tuple>
 
@@ -62,11 +63,27 @@ Result<std::optional<Statement>> judge_logs(const readers::Inputs& inputs,
   return std::optional(std::move(statement));
 }
 
+// Snapshots say the local time of a host, and not its zone.
+join::TimeSpan ras_span(const readers::ras::RasModel& model) {
+  constexpr int64_t kZoneNs = 14 * 3'600'000'000'000;  // the farthest from UTC
+  join::TimeSpan span;
+  for (const auto& snapshot : model.snapshots) {
+    std::tm parts{};
+    if (strptime(snapshot.time.c_str(), "%Y-%m-%d %H:%M:%S", &parts) == nullptr) continue;
+    const int64_t at_ns = int64_t{timegm(&parts)} * 1'000'000'000;
+    span.first_ns = span.first_ns == 0 ? at_ns : std::min(span.first_ns, at_ns);
+    span.last_ns = std::max(span.last_ns, at_ns);
+    span.zone_ns = kZoneNs;
+  }
+  return span;
+}
+
 Result<std::optional<Statement>> judge_ras(const readers::Inputs& inputs, const readers::FormatFiles& files) {
   LOCKSTEP_ASSIGN(auto model, readers::ras::read_ras(files.files));
   for (auto& snapshot : model.snapshots) snapshot.file = inputs.unpacker->shown(std::move(snapshot.file));
   Statement statement;
   statement.evidence.hosts = analysis::ras_rules::hosts(model);
+  statement.evidence.span = ras_span(model);
   statement.evidence.content = plural(model.snapshots.size(), "snapshot") + ", " +
                                plural(model.snapshots.back().comms.size(), "communicator");
   // The client's words for people list only what is wrong.

@@ -122,7 +122,7 @@ function windowOf(view: View, page: LatenessPage): Window {
   return window && window.from < window.to ? window : { from: 0, to: page.columns.count };
 }
 
-interface Scene {
+interface HeatMap {
   report: Report;
   page: LatenessPage;
   rows: readonly number[];
@@ -155,29 +155,29 @@ function holds(report: Report, row: LatenessRow, who: ReadonlySet<number>): bool
 }
 
 /** After the last arrival: who has waited since then, and who has not come. */
-function drawStall(scene: Scene, stall: Stall, frame: Frame, bottom: number): void {
+function drawStall(map: HeatMap, stall: Stall, frame: Frame, bottom: number): void {
   const { g, width, top } = frame;
   const [from, to] = [width - RIGHT - stallWidth(width), width - RIGHT];
   const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
-  scene.rows.forEach((position, line) => {
-    const y = HEAD + EDGE + line * scene.rowHeight - top;
-    const row = scene.page.rows[position];
-    if (!row || y + scene.rowHeight < HEAD || y > bottom) return;
-    const absent = holds(scene.report, row, stall.absent);
-    if (!absent && !holds(scene.report, row, stall.waiting)) return;
+  map.rows.forEach((position, line) => {
+    const y = HEAD + EDGE + line * map.rowHeight - top;
+    const row = map.page.rows[position];
+    if (!row || y + map.rowHeight < HEAD || y > bottom) return;
+    const absent = holds(map.report, row, stall.absent);
+    if (!absent && !holds(map.report, row, stall.waiting)) return;
     g.fillStyle = absent ? colour('named') : waiting;
-    g.fillRect(from, y, to - from, scene.rowHeight - (scene.rowHeight >= 10 ? 1 : 0));
-    if (absent && scene.rowHeight >= 12) {
+    g.fillRect(from, y, to - from, map.rowHeight - (map.rowHeight >= 10 ? 1 : 0));
+    if (absent && map.rowHeight >= 12) {
       g.textAlign = 'center';
       g.font = '600 11px system-ui, sans-serif';
       g.fillStyle = colour('critical');
-      g.fillText(fit(g, 'has not called it', to - from), (from + to) / 2, y + scene.rowHeight / 2);
+      g.fillText(fit(g, 'has not called it', to - from), (from + to) / 2, y + map.rowHeight / 2);
     }
   });
 }
 
-function drawHeat(scene: Scene, frame: Frame): void {
-  const { page, rows, measure, full, rowHeight, selected, marked, named, left, window, stall } = scene;
+function drawHeat(map: HeatMap, frame: Frame): void {
+  const { page, rows, measure, full, rowHeight, selected, marked, named, left, window, stall } = map;
   const { g, width, height, top } = frame;
   const columns = window.to - window.from;
   const right = rightOf(width, stall);
@@ -227,7 +227,7 @@ function drawHeat(scene: Scene, frame: Frame): void {
       g.strokeRect(x - 2, y - 2, Math.max(3, span / columns) + 4, rowHeight + 3);
     }
   });
-  if (stall) drawStall(scene, stall, frame, bottom);
+  if (stall) drawStall(map, stall, frame, bottom);
   g.restore();
   g.clearRect(0, 0, width, HEAD);
   g.font = '11px system-ui, sans-serif';

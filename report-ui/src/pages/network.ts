@@ -150,7 +150,7 @@ function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTML
       { title: 'Communicator', value: (row) => (row.comm === null ? 'several' : commName(report, row.comm)) },
       { title: 'Transfers', numeric: true, value: (row) => row.transfers, show: (row) => count(row.transfers) },
       { title: 'Moved', numeric: true, unit: 'B', value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
-      { title: 'Rate', hint: 'while transfers were under way, per channel', numeric: true, unit: 'GB/s', value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
+      { title: 'Rate', hint: 'of all transfers, while they were under way, per channel', numeric: true, unit: 'GB/s', value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
       time('Wait for GPU', (row) => row.gpu_wait_ns), time('Wait for peer', (row) => row.peer_wait_ns), time('Sending', (row) => row.send_wait_ns), time('p50', (row) => row.sending_p50_ns),
       time('p99', (row) => row.sending_p99_ns), time('Receiving', (row) => row.receive_wait_ns), time('Flush', (row) => row.flush_wait_ns),
       { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },

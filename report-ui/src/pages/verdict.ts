@@ -62,6 +62,16 @@ function effect(finding: Finding): string | null {
   return quantity(told.value, told.unit) + range;
 }
 
+/** Whether the statement has told it, as it stands. */
+function isStated(finding: Finding, fact: string): boolean {
+  const { statement } = finding;
+  for (let at = statement.indexOf(fact); at >= 0; at = statement.indexOf(fact, at + 1)) {
+    // "2.5 s" is not in "12.5 s", nor "5 s".
+    if (!/[\w.]/.test(statement[at - 1] ?? ' ') && !/\w/.test(statement[at + fact.length] ?? ' ')) return true;
+  }
+  return false;
+}
+
 /** Where the pages show what a finding says. */
 function ways(view: View, finding: Finding, card: Card | undefined, position: number): Child[] {
   const { report } = view;
@@ -86,6 +96,7 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
   const where = finding.operation !== null ? name(finding.operation, 200)
     : finding.func === null ? null : [name(finding.func), finding.comm ? [' of ', name(finding.comm)] : null];
   const size = effect(finding) ?? shown?.effect ?? null;
+  const evidence = finding.evidence.filter((fact) => !isStated(finding, fact));
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
     h('header', {}, position === page.finding && page.state === 'problem' ? null : severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
@@ -94,9 +105,9 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
     h('dl', { class: 'card-facts' },
       row('Who', blamed(report, finding, shown), 'who'),
       row('Where', where),
-      row('Effect', size, 'effect'),
+      row('Effect', size !== null && isStated(finding, size) ? null : size, 'effect'),
       row('Since', finding.since === null ? null : clockTime(finding.since)),
-      row('Evidence', finding.evidence.length === 0 ? null : h('ul', {}, finding.evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
+      row('Evidence', evidence.length === 0 ? null : h('ul', {}, evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
       row('Do next', finding.advice === '' && finding.next.length === 0 ? null : [
         name(finding.advice, 2000), finding.next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
       row('What would decide it', finding.needed_evidence === '' ? null : name(finding.needed_evidence, 2000)),

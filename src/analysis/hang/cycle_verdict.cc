@@ -37,14 +37,17 @@ class CycleVerdict {
                                     : pairs          ? FindingId::kCrossCommDeadlockSendReceive
                                                      : FindingId::kCrossCommDeadlockOneComm,
                                     *longest, named, cycle_.waiting + all.size());
-    finding.statement = broken_order() + builder_.list(all) + " wait for each other: ";
+    const std::string broken = broken_order();
+    finding.statement = broken + builder_.list(all) + " wait for each other";
+    // Whose order is broken names the operations already; the evidence has the links in any case.
+    const size_t stated = broken.empty() ? std::min(kMostLinks, all.size()) : 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string link = builder_.list({cycle_.actors[i]}) + " in " + builder_.operation(waits(i)) +
                                " for " + builder_.list({cycle_.actors[(i + 1) % all.size()]});
       finding.evidence.push_back(link);
-      if (i < kMostLinks) finding.statement += (i == 0 ? "" : ", ") + link;
+      if (i < stated) finding.statement += (i == 0 ? ": " : ", ") + link;
     }
-    if (all.size() > kMostLinks) finding.statement += ", and so on";
+    if (stated > 0 && stated < all.size()) finding.statement += ", and so on";
     const std::vector<uint32_t> kept =
         with([](CallOrder::Habit of) { return of == CallOrder::Habit::kKept; });
     if (!kept.empty()) finding.evidence.push_back("kept the order of earlier calls: " + builder_.list(kept));

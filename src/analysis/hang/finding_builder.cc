@@ -75,8 +75,8 @@ void FindingBuilder::blame(const std::vector<uint32_t>& actors, Finding& finding
 void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
   const std::string longest =
       block.waiting.size() == 1 ? "" : "; " + job_.process_name(block.process) + " longest";
-  finding.evidence.push_back("waiting: " + list(block.waiting) + longest + ", for " +
-                             duration(block.waited_ns));
+  // How long is the finding's effect.
+  finding.evidence.push_back("waiting: " + list(block.waiting) + longest);
   finding.evidence.push_back(block.patience.measured
                                  ? "longest gap between two operations before this wait: " +
                                        duration(block.patience.normal_ns)
@@ -146,6 +146,8 @@ void FindingBuilder::add_state(uint32_t actor_row, const Block& block,
                                std::vector<std::string>& lines) const {
   const Actor& actor = job_state_.actor(actor_row);
   const model::JobProcess& process = job_.processes[actor.process];
+  const std::string quiet = actor.quiet_ns > 0 ? duration(actor.quiet_ns) : "";
+  bool is_quiet_stated = quiet.empty();
   std::string name =
       actor.rank >= 0 ? "rank " + std::to_string(actor.rank) : job_.process_name(actor.process);
   for (uint32_t row : process.members) {
@@ -158,16 +160,22 @@ void FindingBuilder::add_state(uint32_t actor_row, const Block& block,
       const model::JobOps& ops = process.ops;
       uint32_t newest = member.first + member.ops - 1;
       line += ", the newest (" + signature(job_.signatures[ops.signature[newest]]) + ")";
-      if (ops.entered_ns(newest) != 0)
-        line += " " + duration(actor.end_ns - ops.entered_ns(newest)) + " before its recording ends";
+      if (ops.entered_ns(newest) != 0) {
+        const std::string since = duration(actor.end_ns - ops.entered_ns(newest));
+        line += " " + since + " before its recording ends";
+        if (!is_quiet_stated && since == quiet) {
+          line += ", and nothing since";
+          is_quiet_stated = true;
+        }
+      }
     }
     lines.push_back(line);
     if (member.end_ns != 0)
       lines.push_back(name + " left the communicator " + duration(actor.end_ns - member.end_ns) +
                       " before its recording ends");
   }
-  if (actor.quiet_ns > 0)
-    lines.push_back(name + " recorded nothing in the last " + duration(actor.quiet_ns) + " of its recording");
+  if (!is_quiet_stated)
+    lines.push_back(name + " recorded nothing in the last " + quiet + " of its recording");
   const model::OpenCall* oldest = nullptr;
   for (const model::OpenCall& call : process.open_calls) {
     if (call.start_ns != 0 && (oldest == nullptr || call.start_ns < oldest->start_ns)) oldest = &call;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "analysis/analysis.h"
@@ -68,6 +69,21 @@ TEST(Hang, AHealthyRunHasNoFinding) {
 JobBuilder running(JobBuilder job, uint32_t ranks) {
   for (uint32_t rank = 0; rank < ranks; ++rank) job.process(rank).liveness = model::Liveness::kRunning;
   return job;
+}
+
+// How long others wait, and for how long the one is silent: each once.
+TEST(Hang, SaysEachTimeOnce) {
+  const auto findings = findings_of(eleventh_without(4, 2, 60'000).build());
+  ASSERT_EQ(findings.size(), 1u);
+  const std::string text = texts(findings);
+  const auto count = [&](const std::string& part) {
+    size_t times = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_EQ(count("59.0 s"), 1u) << text;
+  EXPECT_EQ(count("before its recording ends, and nothing since"), 1u) << text;
+  EXPECT_EQ(count("recorded nothing in the last"), 0u) << text;
 }
 
 TEST(Hang, RanksThatRunAndCallNothingMoreAreHealthy) {
@@ -323,9 +339,14 @@ TEST(Hang, PrintsTheCycleOfADeadlock) {
   EXPECT_EQ(
       findings[0].statement,
       "rank 1 (GPU 1 of node0, pid 1001) reached operation 10 of b (its 11th AllReduce) before operation "
-      "10 of a (its 11th AllReduce), reversing its earlier order; ranks 0 and 1 wait for each other: "
-      "rank 0 in operation 10 of a (its 11th AllReduce) for rank 1, rank 1 in operation 10 of b (its 11th "
-      "AllReduce) for rank 0");
+      "10 of a (its 11th AllReduce), reversing its earlier order; ranks 0 and 1 wait for each other");
+  const auto& evidence = findings[0].evidence;
+  EXPECT_EQ(std::count(evidence.begin(), evidence.end(),
+                       "rank 0 in operation 10 of a (its 11th AllReduce) for rank 1"),
+            1);
+  EXPECT_EQ(std::count(evidence.begin(), evidence.end(),
+                       "rank 1 in operation 10 of b (its 11th AllReduce) for rank 0"),
+            1);
 }
 
 TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {

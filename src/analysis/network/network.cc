@@ -213,9 +213,10 @@ class NetworkFindings {
         : place.kind == Place::Kind::kRail
             ? "rail " + std::to_string(place.number) + " (" + wording::ranks(finding.ranks) + ")"
             : "the network card of " + wording::ranks(finding.ranks) + first_host(finding);
-    finding.statement = what + " carries " + wording::rate(slowest.pair.rate()) +
-                        " per channel, while other pairs carry " + wording::rate(slowest.usual_rate) +
-                        ": all of its " + std::to_string(pairs.size()) + " pairs are slow";
+    finding.statement = what + " carries " + wording::rate(slowest.pair.rate()) + " per channel" +
+                        kind_of_transfers(slowest.pair) + ", while other pairs carry " +
+                        wording::rate(slowest.usual_rate) + ": all of its " + std::to_string(pairs.size()) +
+                        " pairs are slow";
     set_rate(slowest.pair, finding);
     finding.advice =
         "Compare the port's state, rate and error counters with its neighbours' "
@@ -259,7 +260,8 @@ class NetworkFindings {
     finding.comm = job_.comm_name(slowest.pair.comm);
     finding.comm_row = slowest.pair.comm;
     finding.statement = path_between(pairs, finding) + " carries " + wording::rate(slowest.pair.rate()) +
-                        " per channel, while " + wording::count(slowest.others, "similar pair") +
+                        " per channel" + kind_of_transfers(slowest.pair) + ", while " +
+                        wording::count(slowest.others, "similar pair") +
                         (slowest.others == 1 ? " carries " : " carry ") + wording::rate(slowest.usual_rate);
     set_rate(slowest.pair, finding);
     finding.advice =
@@ -283,6 +285,19 @@ class NetworkFindings {
     return comparisons_[*std::min_element(pairs.begin(), pairs.end(), [this](size_t a, size_t b) {
       return comparisons_[a].pair.rate() < comparisons_[b].pair.rate();
     })];
+  }
+
+  // " in AllReduce transfers of about 512.0 KiB": of a pair that carries others, too, whose rate over all of
+  // them is another one (`lockstep summary` has it). Else empty.
+  std::string kind_of_transfers(const Link& flow) const {
+    uint64_t bytes = 0;
+    for (const Link& link : links_) {
+      if (link.comm == flow.comm && link.from == flow.from && link.to == flow.to) bytes += link.bytes;
+    }
+    if (bytes == flow.bytes) return {};
+    const std::string_view func = job_.text(flow.traffic.func);
+    return " in " + std::string(func) + (func.empty() ? "" : " ") + "transfers of about " +
+           wording::bytes(static_cast<uint64_t>(flow.bytes_each()));
   }
 
   static void set_rate(const Link& pair, Finding& finding) {

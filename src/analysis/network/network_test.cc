@@ -130,6 +130,29 @@ TEST(Network, NamesTheSlowLink) {
       "the path from rank 3 to rank 4 carries 13.1 GB/s per channel, while 7 similar pairs carry 52.4 GB/s");
 }
 
+// `lockstep summary` has the rate over all transfers of a pair.
+TEST(Network, ARateOfOneKindOfTransfersSaysSo) {
+  Ring ring(8);
+  ring.slow(3, 4);
+  model::Job job = ring.build();
+  const model::StringId all_reduce = job.strings.intern("AllReduce"),
+                        all_gather = job.strings.intern("AllGather");
+  for (model::JobProcess& process : job.processes) {
+    const std::vector<model::NetPair> pairs = process.net_pairs;
+    for (model::NetPair& pair : process.net_pairs) pair.traffic.func = all_reduce;
+    for (model::NetPair pair : pairs) {
+      pair.traffic.func = all_gather;
+      pair.bytes /= 4;
+      process.net_pairs.push_back(pair);
+    }
+  }
+  const auto findings = findings_of(job);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].statement,
+            "the path from rank 3 to rank 4 carries 13.1 GB/s per channel in AllReduce transfers of about "
+            "512 KiB, while 7 similar pairs carry 52.4 GB/s");
+}
+
 // Groups of two whose ranks are 1 and 8 apart, as those of a pipeline and of experts: another share of the
 // cards is left to each.
 TEST(Network, GroupsOfAnotherDimensionAreNoMeasure) {

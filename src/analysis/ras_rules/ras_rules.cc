@@ -32,6 +32,15 @@ std::string time_of(const Snapshot& snapshot) {
   return snapshot.time.empty() ? "an unknown time" : snapshot.time;
 }
 
+// An unknown rank of the job is no rank: that of the communicator would name somebody else.
+model::Who who_of(const RankPlace& place, int32_t global) {
+  model::Who who{.rank = global};
+  who.device = place.nvml_device;
+  who.pid = std::max<int64_t>(place.pid, 0);
+  who.host = place.host;
+  return who;
+}
+
 Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& found) {
   Finding finding(row.id);
   finding.severity = found.severity;
@@ -49,9 +58,14 @@ Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& fo
     if (!rank->host.empty()) hosts.insert(rank->host);
   }
   // Of ranks of which some are not known nobody is named.
-  if (!ranks.contains(-1)) finding.ranks.assign(ranks.begin(), ranks.end());
+  const bool all_known = !ranks.contains(-1);
+  if (all_known) finding.ranks.assign(ranks.begin(), ranks.end());
+  for (const RankPlace* rank : found.blamed)
+    finding.who.push_back(who_of(*rank, all_known ? view.global_rank(*rank) : -1));
   finding.hosts.assign(hosts.begin(), hosts.end());
-  for (size_t i = 0; i < std::min(kMostPlaces, found.blamed.size()); ++i)
+  // Several of the job's ranks are listed as who they are.
+  const bool is_listed = all_known && found.blamed.size() > 1;
+  for (size_t i = 0; !is_listed && i < std::min(kMostPlaces, found.blamed.size()); ++i)
     finding.evidence.push_back(view.place(*found.blamed[i]));
   const Snapshot& now = view.now();
   finding.evidence.push_back("snapshot of " + time_of(now) + ", NCCL " + now.nccl_version + ", " + now.file);

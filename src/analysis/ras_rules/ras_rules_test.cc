@@ -82,6 +82,18 @@ TEST(RasRules, ARankBehindMayOnlyBeAsked) {
   EXPECT_EQ(finding.evidence[0], "ranks 0-4, 6 and 7 launched 9 operations (AllReduce 9)");
 }
 
+TEST(RasRules, SayWhichProcessARankIs) {
+  Comm comm = world(9);
+  comm.ranks[5].launched[1].second = 8;
+  comm.ranks[5].nvml_device = 3;
+  const Finding finding = only(judge_all({snapshot({comm})}));
+  ASSERT_EQ(finding.who.size(), 1u);
+  EXPECT_EQ(finding.who[0].text(), "rank 5 (GPU 3 of 192.0.2.1, pid 105)");
+  EXPECT_EQ(finding.advice.find("PID"), std::string::npos) << "the commands have it";
+  comm.ranks[5].pid = -1;
+  EXPECT_EQ(only(judge_all({snapshot({comm})})).who[0].pid, 0);
+}
+
 TEST(RasRules, ARankThatStandsStillBehindTheOthersIsBlamed) {
   Comm early = world(9), late = world(12);
   early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;

@@ -32,6 +32,10 @@ bool in_each_step(const Pattern& pattern) {
   return pattern.kind == Kind::kSince || pattern.kind == Kind::kWindow || pattern.kind == Kind::kGrowing;
 }
 
+// What a pattern's amount is of: in the steps between those that are late nothing is lost.
+std::string each(const Pattern& pattern) { return in_each_step(pattern) ? " per step" : " each time"; }
+std::string unit_of(const Pattern& pattern) { return in_each_step(pattern) ? "ns/step" : "ns/late step"; }
+
 FindingId id_of(FindingClass kind, const Pattern& pattern) {
   const bool on_host = kind == FindingClass::kHostLate;
   switch (pattern.kind) {
@@ -166,8 +170,10 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   const Account& sum = accused.front().sum;
   show(finding, process_of(worst.row), *sum.first);
   const double sure = worst.per_step_ns * sum.sure_ns / sum.total_ns;
-  finding.effect = Effect{
-      .value = worst.per_step_ns, .unit = "ns/step", .low = sure, .high = worst.per_step_ns * 2 - sure};
+  finding.effect = Effect{.value = worst.per_step_ns,
+                          .unit = unit_of(worst.pattern),
+                          .low = sure,
+                          .high = worst.per_step_ns * 2 - sure};
   finding.statement = statement(kind, finding, accused.front());
   finding.evidence.push_back(
       std::string(sum.timed ? "arrivals from GPU times"
@@ -201,8 +207,7 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
   out += goes_on ? (one ? " has been " : " have been ") : (one ? " was " : " were ");
   out += (pattern.kind == Kind::kGrowing ? "slower and " + does.substr(0, 4) + "er" + does.substr(4) : does);
   out += " " + when_text(pattern) + (one ? ", " : ", the worst of them ") + "costing the other ranks about " +
-         text(worst.culprit->per_step_ns);
-  out += in_each_step(pattern) ? " per step" : " each time";
+         text(worst.culprit->per_step_ns) + each(pattern);
   return out + " (" + wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run); first in " +
          finding.operation;
 }
@@ -247,8 +252,7 @@ void Reporter::one_of_two(const Accused& accused) {
   finding.severity = Severity::kWarning;
   finding.statement = who(process_of(culprit.row)) + " or " + who(process_of(*culprit.either)) +
                       " has been slow to launch " + when_text(culprit.pattern) +
-                      ", costing the other ranks about " + text(culprit.per_step_ns) +
-                      (in_each_step(culprit.pattern) ? " per step" : " each time") +
+                      ", costing the other ranks about " + text(culprit.per_step_ns) + each(culprit.pattern) +
                       ": they exchange messages, so one may only have waited for the other, and their clocks "
                       "do not compare";
   finding.evidence.push_back(cost_evidence(accused));
@@ -262,7 +266,7 @@ void Reporter::cannot_tell(const Accused& accused) {
   if (culprit.either) return one_of_two(accused);
   Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
   finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
-                      " per step " + when_text(culprit.pattern) +
+                      each(culprit.pattern) + " " + when_text(culprit.pattern) +
                       ", but the clocks are too uncertain to tell";
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
                              " exceed the uncertainty of the clocks");
@@ -337,14 +341,14 @@ void Reporter::report(const LongestOwn& longest) {
   analysis::name_operation(job_, longest.processes.front(), longest.op, finding);
   finding.since_ns = host_ns(job_.processes[longest.processes.front()].ops, longest.op);
   finding.statement = (one ? who(longest.processes.front()) : wording::ranks(finding.ranks)) + " worked " +
-                      text(longest.per_step_ns) + (once ? "" : " per step") +
+                      text(longest.per_step_ns) + (once ? "" : each(pattern)) +
                       " longer than any other rank between operations, " +
                       (once ? "in " + steps_text(pattern.late) : when_text(pattern)) +
                       ": the others waited for at most " +
                       wording::percent(longest.lead.middle / costs_.span_ns) + " of the run";
   const double steps = once ? 1 : static_cast<double>(pattern.late.size());
   finding.effect = Effect{.value = longest.per_step_ns,
-                          .unit = once ? "ns" : "ns/step",
+                          .unit = once ? "ns" : unit_of(pattern),
                           .low = longest.lead.low / steps,
                           .high = longest.lead.high / steps};
   finding.evidence.push_back("time between operations by GPU times on each rank's own clock: " +

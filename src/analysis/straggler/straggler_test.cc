@@ -123,6 +123,20 @@ TEST(Straggler, SaysWhoWasLateOnce) {
   EXPECT_EQ(findings[0].op_index, 6u);
 }
 
+TEST(Straggler, SaysOfNowAndThenWhatEachTimeCosts) {
+  auto extra = [](uint32_t rank, uint32_t step) { return rank == 1 && step % 2 == 1 ? 9.0 : 0.0; };
+  const std::vector<Finding> findings = Job(extra, nothing).findings();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(id_text(findings[0].id), "host-late.periodic");
+  ASSERT_TRUE(findings[0].effect);
+  EXPECT_EQ(findings[0].effect->unit, "ns/late step") << "in every second step nothing is lost";
+  EXPECT_NEAR(findings[0].effect->value, 9e6, 0.1e6);
+  EXPECT_NE(findings[0].statement.find(
+                "in one step in 2 since step 3, costing the other ranks about 9.00 ms each time"),
+            std::string::npos)
+      << findings[0].statement;
+}
+
 TEST(Straggler, BlamesNobodyWhereLatenessGoesRound) {
   auto extra = [](uint32_t rank, uint32_t step) { return step % kRanks == rank ? 6.0 : 0.0; };
   std::vector<Finding> findings = Job(extra, nothing).findings();

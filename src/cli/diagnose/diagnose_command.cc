@@ -149,6 +149,11 @@ int run_diagnose(const Arguments& arguments) {
     if (piped) error.where = piped->shown(std::move(error.where));
     return fail(error);
   }
+  if (piped) {
+    // What was piped in is not there for another command.
+    for (analysis::Finding& finding : diagnosed->diagnosis.findings)
+      std::erase_if(finding.next, [&](const std::string& command) { return piped->is_in(command); });
+  }
   std::string report = arguments.has("json")
                            ? json_text(report::diagnosis_json(*diagnosed))
                            : diagnose::report_text(*diagnosed, Style::of_stdout(), arguments.has("verbose"));

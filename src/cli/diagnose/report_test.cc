@@ -82,6 +82,22 @@ std::string plain(const verdict::DiagnosedRun& run, bool verbose = false) {
   return report_text(run, Style(false), verbose);
 }
 
+TEST(ReportText, DistancesAreWithinOneRun) {
+  Finding late = absent_rank();
+  late.effect->unit = "ns/step";  // of a wait the effect says how long it is
+  verdict::DiagnosedRun run = run_with({late}, 0);
+  const std::string alone = report_text(run, Style(false, 100), false);
+  ASSERT_NE(alone.find(" before the newest record"), std::string::npos) << alone;
+  // Dumps of another year.
+  verdict::Evidence& dumps = run.evidence.emplace_back();
+  dumps.source = "Flight Recorder dumps";
+  dumps.job = std::move(run_with({}, std::nullopt).evidence.front().job);
+  for (model::JobProcess& process : dumps.job->processes) process.row.last_ns += 407LL * 86'400'000'000'000;
+  const std::string both = report_text(run, Style(false, 100), false);
+  const auto facts = [](const std::string& text) { return text.substr(0, text.find("Why")); };
+  EXPECT_EQ(facts(both), facts(alone));
+}
+
 TEST(ReportText, HealthySaysWhatWasSeen) {
   EXPECT_EQ(plain(run_with({}, std::nullopt)),
             R"(No problem found: 8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
@@ -133,8 +149,7 @@ TEST(ReportText, TheVerdictComesFirst) {
       plain(run),
       R"(CRITICAL: Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have
 waited for it for 12.0 s.
-  [never-joined; since 2025-10-09 08:53:20 UTC, 501 ms before the newest record; effect 12.0 s
-   (11.9 s to 12.1 s)]
+  [never-joined; since 2025-10-09 08:53:20 UTC; effect 12.0 s (11.9 s to 12.1 s)]
 
 Why
   * ranks 0-4, 6 and 7 called it between 100.0 ms and 100.2 ms after the start
@@ -158,6 +173,34 @@ Not seen  Rank 7 of 8 left no file.
           diagnose` there.
 Lost      1,234 x events dropped because no prepared chunk was free [rank 0]
 )");
+}
+
+// A circle stands in the statement, link by link.
+TEST(ReportText, WhatTheStatementHasToldIsNotToldAgain) {
+  Finding finding(FindingId::kCrossCommDeadlock);
+  finding.statement =
+      "ranks 0 and 7 wait for each other: rank 0 in b for rank 7, rank 7 in a for rank 0, for 12.5 s";
+  finding.effect = analysis::Effect{.value = 12.5e9, .unit = "ns", .low = 12.5e9, .high = 12.5e9};
+  finding.evidence = {"rank 0 in b for rank 7", "capture files: rank 7 in a for rank 0",
+                      "waiting: ranks 0-6"};
+  finding.sources = {"capture files"};
+  const auto head = [&] {
+    const std::string text = plain(run_with({finding}, 0));
+    return text.substr(0, text.find("\nSeen"));
+  };
+  EXPECT_EQ(
+      head(),
+      R"(CRITICAL: ranks 0 and 7 wait for each other: rank 0 in b for rank 7, rank 7 in a for rank 0, for
+12.5 s
+  [cross-comm-deadlock]
+
+Why
+  * waiting: ranks 0-6
+)");
+  finding.effect = analysis::Effect{.value = 2.5e9, .unit = "ns", .low = 2.5e9, .high = 2.5e9};
+  finding.evidence.resize(2);
+  EXPECT_NE(head().find("effect 2.50 s]"), std::string::npos) << "another number";
+  EXPECT_EQ(head().find("Why"), std::string::npos) << head();
 }
 
 TEST(ReportText, ItCannotTell) {

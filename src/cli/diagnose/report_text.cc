@@ -5,6 +5,7 @@
 #include "cli/diagnose/report_text.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -32,13 +33,26 @@ std::string painted(const Finding& finding, const std::string& word, const Style
                                                                                    : style.warning(word);
 }
 
+// Whether the statement has told it, as it stands.
+bool is_stated(const Finding& finding, std::string_view fact) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const std::string_view statement = finding.statement;
+  for (size_t at = statement.find(fact); at != std::string_view::npos; at = statement.find(fact, at + 1)) {
+    const size_t end = at + fact.size();
+    // "2.5 s" is not in "12.5 s", nor "5 s".
+    if ((at == 0 || (!is_word(statement[at - 1]) && statement[at - 1] != '.')) &&
+        (end == statement.size() || !is_word(statement[end])))
+      return true;
+  }
+  return false;
+}
+
 class Report {
  public:
   Report(const verdict::DiagnosedRun& run, const Style& style, bool verbose)
       : run_(run), style_(style), verbose_(verbose) {
     for (const verdict::Evidence& evidence : run.evidence) {
       coverages_.push_back(evidence.job ? std::optional(verdict::cover(evidence)) : std::nullopt);
-      if (coverages_.back()) newest_ns_ = std::max(newest_ns_, coverages_.back()->newest_ns);
     }
   }
 
@@ -114,6 +128,17 @@ class Report {
   void item(const std::string& text) { out_ += "  * " + wrap(text, 4, style_.columns()) + '\n'; }
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
+  // Of what the finding rests on: other evidence may be of another run.
+  int64_t newest_ns(const Finding& finding) const {
+    int64_t newest = 0;
+    for (size_t i = 0; i < coverages_.size(); ++i) {
+      const bool is_of_it = std::find(finding.sources.begin(), finding.sources.end(),
+                                      run_.evidence[i].source) != finding.sources.end();
+      if (coverages_[i] && is_of_it) newest = std::max(newest, coverages_[i]->newest_ns);
+    }
+    return newest;
+  }
+
   void finding(const Finding& finding) {
     const std::string word(verdict::word(finding));
     paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
@@ -121,15 +146,19 @@ class Report {
     if (finding.ranks.size() > 1) facts += "; " + wording::ranks(finding.ranks);
     if (finding.since_ns) {
       facts += "; since " + format_time(*finding.since_ns);
-      // The times of a finished run mean little by themselves; the distance to its end says how long it was
-      // stuck.
-      if (*finding.since_ns < newest_ns_)
-        facts += ", " + format_duration(static_cast<double>(newest_ns_ - *finding.since_ns)) +
+      // The times of a finished run mean little by themselves; the distance to its end says how long it went
+      // on. Of a wait that is the effect.
+      const bool is_wait = finding.effect && finding.effect->unit == "ns" &&
+                           analysis::facts(class_of(finding.id)).family != analysis::Family::kSlow;
+      if (const int64_t newest = newest_ns(finding); !is_wait && *finding.since_ns < newest)
+        facts += ", " + format_duration(static_cast<double>(newest - *finding.since_ns)) +
                  " before the newest record";
     }
-    if (finding.effect) facts += "; effect " + verdict::effect_text(*finding.effect);
+    if (finding.effect) {
+      if (const std::string effect = verdict::effect_text(*finding.effect); !is_stated(finding, effect))
+        facts += "; effect " + effect;
+    }
     out_ += style_.faint("  [" + wrap(facts, 3, style_.columns() - 1) + "]") + '\n';
-    if (!finding.evidence.empty()) heading("Why");
     evidence_of(finding);
     who(finding);
     if (!finding.advice.empty() || !finding.next.empty()) heading("Do next");
@@ -150,20 +179,24 @@ class Report {
       item("... and " + format_count(finding.who.size() - kWhoLines) + " more; --json has all");
   }
 
-  // What each kind of evidence says stands together, under its name.
+  // What each kind of evidence says stands together, under its name. What the statement has told is not told
+  // again; --json has all.
   void evidence_of(const Finding& finding) {
     std::string shown;
+    bool any = false;
     for (const std::string& line : finding.evidence) {
       const auto source = std::find_if(
           finding.sources.begin(), finding.sources.end(),
           [&](const std::string& name) { return line.compare(0, name.size() + 2, name + ": ") == 0; });
-      if (source == finding.sources.end()) {
-        item(line);
-        continue;
+      const std::string fact = source == finding.sources.end() ? line : line.substr(source->size() + 2);
+      if (is_stated(finding, fact)) continue;
+      if (!any) heading("Why");
+      any = true;
+      if (source != finding.sources.end() && shown != *source) {
+        out_ += "  " + style_.faint("According to the " + *source) + '\n';
+        shown = *source;
       }
-      if (shown != *source) out_ += "  " + style_.faint("According to the " + *source) + '\n';
-      shown = *source;
-      item(line.substr(source->size() + 2));
+      item(fact);
     }
   }
 
@@ -187,7 +220,7 @@ class Report {
     out_ += "  * " + painted(finding, word, style_) + text.substr(word.size()) + '\n';
     if (!in_full) return;
     for (const std::string& line : finding.evidence)
-      out_ += "      - " + wrap(line, 8, style_.columns()) + '\n';
+      if (!is_stated(finding, line)) out_ += "      - " + wrap(line, 8, style_.columns()) + '\n';
     if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, style_.columns()) + '\n';
     for (const std::string& command : finding.next) out_ += "        " + command + '\n';
   }
@@ -214,7 +247,6 @@ class Report {
   const Style& style_;
   const bool verbose_;
   std::vector<std::optional<verdict::Coverage>> coverages_;  // by evidence; none where it holds no job
-  int64_t newest_ns_ = 0;
   std::string out_, last_label_;
 };
 

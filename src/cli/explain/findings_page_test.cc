@@ -59,6 +59,10 @@ TEST(Explain, SaysOfEachRuleWhatItFinds) {
     EXPECT_GE(std::count_if(line.begin(), line.end(), [](char c) { return c >= 'a' && c <= 'z'; }), 5)
         << shown;
     EXPECT_EQ(line.find("what the lines show"), std::string::npos) << shown;
+    // Nor are places that only lines fill a sentence.
+    EXPECT_EQ(line.find("(...)"), std::string::npos) << shown;
+    EXPECT_EQ(line.find("...."), std::string::npos) << shown;
+    EXPECT_NE(line.substr(line.find_first_not_of(' ')).substr(0, 3), "...") << shown;
   }
   EXPECT_GT(rules, 100u);
 }

@@ -49,6 +49,8 @@ std::vector<std::string> StandardInput::in_place_of_dash(std::vector<std::string
   return paths;
 }
 
+bool StandardInput::is_in(std::string_view text) const { return text.find(path()) != std::string_view::npos; }
+
 std::string StandardInput::shown(std::string text) const {
   const std::string folder = folder_.path() + '/';
   for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at))

@@ -2,6 +2,7 @@
 // What is piped into the program, as a file: `pbpaste | lockstep diagnose -`.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,6 +16,8 @@ class StandardInput {
   static Result<StandardInput> read();
   // `paths` with the file in place of "-".
   std::vector<std::string> in_place_of_dash(std::vector<std::string> paths) const;
+  // Whether a text names the file, which is gone once the program has ended.
+  bool is_in(std::string_view text) const;
   // A text that names the file, by the name that the user knows.
   std::string shown(std::string text) const;
 

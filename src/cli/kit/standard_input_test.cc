@@ -8,7 +8,11 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "cli/command.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli {
@@ -54,6 +58,20 @@ TEST(StandardInput, ThatCannotBeReadIsNoEmptyOne) {
   ASSERT_FALSE(input);
   EXPECT_NE(input.error().message().find("standard input: cannot be read"), std::string::npos)
       << input.error().message();
+}
+
+TEST(StandardInput, IsInNoCommandThatComesNext) {
+  const Command* command = find_command("diagnose");
+  const std::vector<const char*> words = {"-"};
+  const auto arguments = parse_arguments(command->options, command->operands, words);
+  ASSERT_TRUE(arguments);
+  const Redirected redirected(LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/hang/fr_0");
+  ::testing::internal::CaptureStdout();
+  command->run(*arguments);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("[evidence-missing"), std::string::npos) << text;
+  EXPECT_EQ(text.find("lockstep report"), std::string::npos) << text;
+  EXPECT_EQ(text.find("lockstep show"), std::string::npos) << text;
 }
 
 }  // namespace

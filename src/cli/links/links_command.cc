@@ -65,8 +65,7 @@ std::string in_use(const GpuFacts& facts) {
     if (!gpu.processes.empty())
       return "GPU " + std::to_string(gpu.index) + " is in use by pid " + std::to_string(gpu.processes[0]) +
              "; --force measures all the same";
-    // In a container NVML may list no processes of others; their load still shows.
-    if (gpu.utilization_percent.value_or(0) >= 5)
+    if (is_at_work(gpu))
       return "GPU " + std::to_string(gpu.index) + " is busy (" + std::to_string(*gpu.utilization_percent) +
              " %); --force measures all the same";
   }

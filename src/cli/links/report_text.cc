@@ -62,7 +62,7 @@ class Report {
     if (record_.traffic)
       seen += "; " + wording::count(record_.traffic->cells.size(), "measurement") + " in " +
               format_duration(record_.traffic->seconds * 1e9);
-    else
+    else if (record_.traffic_absent.empty())  // else a finding says so
       seen += "; states and counters only, no traffic";
     const std::string host = machine_.host.name.empty() ? "this host" : wording::name(machine_.host.name);
     // Also of a host on which nothing was measured: the line then says so.

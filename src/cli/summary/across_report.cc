@@ -143,7 +143,7 @@ void show_link(const analysis::summary::LinkFigures& row, Columns& out) {
 
 std::string link_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
   if (figures.links.empty()) return "";
-  return "\nNetwork, by pair of ranks (GB/s per channel while sending; waits are sums over transfers)\n" +
+  return "\nNetwork, by pair of ranks (GB/s per channel while sending, over all transfers; waits are their sums)\n" +
          rows_text(figures.links, limit, show_link);
 }
 

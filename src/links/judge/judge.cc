@@ -4,10 +4,27 @@
 // States come from the reading under load if there is one, counters from before and after our own traffic.
 #include "links/judge/judge.h"
 
+#include <algorithm>
+
 #include "base/text/wording.h"
 #include "links/judge/words.h"
 
 namespace lockstep::links {
+namespace {
+
+// What would let the traffic be measured: of GPUs alone that are at work it is to wait.
+std::string wanted_for_traffic(const GpuFacts& facts, const Machine& machine) {
+  if (facts.gpus.empty() && !machine.gpus.empty())
+    return "a benchmark of their vendor: Lockstep measures links of NVIDIA's GPUs alone";
+  if (facts.gpus.empty())
+    return "a GPU and its driver: nvidia-smi must list it here, and in a container its libraries must be "
+           "there (--gpus all)";
+  if (std::any_of(facts.gpus.begin(), facts.gpus.end(), is_at_work))
+    return "the same command while the GPUs are idle; --checks measures nothing";
+  return "the same command once the cause is gone; --checks measures nothing";
+}
+
+}  // namespace
 
 std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecord* baseline) {
   std::vector<analysis::Finding> findings;
@@ -24,8 +41,10 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
                   machine, findings);
   if (!record.traffic_absent.empty())
     add(findings, analysis::FindingId::kEvidenceMissingLinksTraffic,
-        "link traffic was not measured: " + wording::name(record.traffic_absent, 240), machine.host.name, "")
-        .needed_evidence = "the same command while the GPUs are idle; --checks measures nothing";
+        "link traffic was not measured, only states, settings and error counters were checked: " +
+            wording::name(record.traffic_absent, 240),
+        machine.host.name, "")
+        .needed_evidence = wanted_for_traffic(record.before.gpus, machine);
   // Our own traffic is the load: what rises during it rises under load.
   const Counters before = counters_of(machine);
   if (record.after) {

@@ -322,7 +322,25 @@ TEST(LinksJudge, WhatWasNotMeasuredIsSaid) {
   LinksRecord record = healthy_record();
   record.traffic.reset();
   record.traffic_absent = "GPU 0 is in use by pid 77";
+  record.before.gpus.gpus[0].processes = {77};
   expect_only(record, "evidence-missing.links-traffic", "pid 77");
+}
+
+TEST(LinksJudge, WhatWouldLetTrafficBeMeasured) {
+  const auto wanted = [](const LinksRecord& record) {
+    for (const Finding& finding : judge(record, nullptr))
+      if (id_text(finding.id) == "evidence-missing.links-traffic") return finding.needed_evidence;
+    return std::string("nothing");
+  };
+  LinksRecord record = healthy_record();
+  record.traffic.reset();
+  record.after.reset();
+  record.traffic_absent = "libcuda.so.1: cannot be loaded";
+  EXPECT_EQ(wanted(record).find("idle"), std::string::npos) << "they are, and CUDA is what is missing";
+  record.before.gpus.gpus[0].utilization_percent = 90;
+  EXPECT_NE(wanted(record).find("idle"), std::string::npos);
+  record.before.gpus = {};
+  EXPECT_EQ(wanted(record).find("a GPU and its driver"), 0u);
 }
 
 TEST(LinksJudge, AContainerWithoutCards) {
@@ -349,6 +367,14 @@ LinksRecord amd_record() {
     set(record.before.files, device + "/ras/xgmi_wafl_err_count", "ue: 0\nce: 0");
   }
   return record;
+}
+
+TEST(LinksJudge, TrafficOfAmdsGpusIsNotMeasured) {
+  LinksRecord record = amd_record();
+  record.traffic_absent = "libcuda.so.1: cannot be loaded";
+  const auto found = troubles(record);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].needed_evidence.find("a benchmark of their vendor"), 0u) << found[0].needed_evidence;
 }
 
 TEST(LinksJudge, GpusOfAmdAreThoseOfTheKernelsFiles) {

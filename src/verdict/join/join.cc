@@ -11,6 +11,7 @@
 #include <set>
 
 #include "analysis/operation_name.h"
+#include "base/text/units.h"
 #include "base/text/wording.h"
 #include "verdict/join/people.h"
 
@@ -22,7 +23,8 @@ using analysis::Family;
 using analysis::FindingClass;
 using analysis::FindingId;
 
-constexpr size_t kCitedLines = 3;  // of a finding that another one takes in
+constexpr size_t kCitedLines = 3;                    // of a finding that another one takes in
+constexpr int64_t kOtherRunNs = 86'400'000'000'000;  // evidence so far apart is of two runs
 
 bool overlap(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return std::any_of(a.begin(), a.end(),
@@ -85,6 +87,7 @@ class Joiner {
 
  private:
   bool single() const { return sources_.size() == 1; }
+  bool of_one_time(size_t a, size_t b) const { return same_time(sources_[a].span, sources_[b].span); }
   bool knows(size_t source, const std::vector<int32_t>& ranks) const {
     const auto& known = sources_[source].hosts;
     return std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); });
@@ -99,7 +102,8 @@ class Joiner {
     if (candidate.family() == Family::kDoubt) return candidate.finding.severity > analysis::Severity::kNote;
     if (candidate.kind() != FindingClass::kRankUnreachable || candidate.finding.ranks.empty()) return false;
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (i != candidate.source && (knows_any(i, candidate.finding.ranks) || watchdog_doubts_[i]))
+      if (i != candidate.source && of_one_time(i, candidate.source) &&
+          (knows_any(i, candidate.finding.ranks) || watchdog_doubts_[i]))
         return true;
     }
     return false;
@@ -115,7 +119,7 @@ class Joiner {
 
   // Whether both are about one communicator; nothing where that cannot be told.
   std::optional<bool> same_comm(const Candidate& a, const Candidate& b) const {
-    if (!same_time(sources_[a.source], sources_[b.source])) return false;
+    if (!of_one_time(a.source, b.source)) return false;
     if (a.finding.comm.empty() || b.finding.comm.empty()) return std::nullopt;
     const bool same_name = a.finding.comm == b.finding.comm;
     const Candidate& x = a.source < b.source ? a : b;
@@ -143,7 +147,7 @@ class Joiner {
 
   bool same_trouble(const Candidate& a, const Candidate& b) const {
     const Family family = a.family();
-    if (a.source == b.source || family != b.family()) return false;
+    if (a.source == b.source || family != b.family() || !of_one_time(a.source, b.source)) return false;
     // Settings are of the whole job, and need no rank or communicator in common.
     if (family == Family::kSetup) return a.finding.id == b.finding.id;
     if (family == Family::kDoubt && a.finding.id != b.finding.id) return false;
@@ -222,7 +226,7 @@ class Joiner {
     for (const int32_t rank : doubt.finding.ranks) {
       const auto known = std::find_if(sources_.begin(), sources_.end(), [&](const EvidenceSource& source) {
         return source.job != nullptr && source.hosts.contains(rank) &&
-               same_time(source, sources_[doubt.source]);
+               same_time(source.span, sources_[doubt.source].span);
       });
       if (known == sources_.end()) return;
       if (where.find(known->source) == std::string::npos)
@@ -397,7 +401,8 @@ class Joiner {
     std::vector<int32_t> known;
     for (const int32_t rank : finding.ranks) {
       for (const EvidenceSource& source : sources_) {
-        if (!source.hosts.contains(rank)) continue;
+        if (!source.hosts.contains(rank) || !same_time(source.span, sources_[candidate.source].span))
+          continue;
         known.push_back(rank);
         break;
       }
@@ -486,14 +491,24 @@ class Joiner {
   void note_other_times() {
     for (size_t i = 0; i < sources_.size(); ++i) {
       for (size_t j = i + 1; j < sources_.size(); ++j) {
-        if (same_time(sources_[i], sources_[j])) continue;
+        const int64_t gap = gap_ns(sources_[i].span, sources_[j].span);
+        if (gap == 0) continue;
         analysis::Finding finding(FindingId::kEvidenceMissingOtherTime);
-        finding.statement = "the " + sources_[i].source + " and the " + sources_[j].source +
-                            " are from different times: each was judged by itself";
+        finding.statement = "the " + sources_[i].source + " and the " + sources_[j].source + " are " +
+                            (gap < kOtherRunNs ? "from different times" : "of different runs") +
+                            ": each was judged by itself";
+        for (const size_t of : {i, j})
+          finding.evidence.push_back(sources_[of].source + ": newest record of " + newest(sources_[of].span));
         finding.advice = "Give the files of one run.";
         clusters_.push_back({Candidate{i, std::move(finding), {j}}});
       }
     }
+  }
+
+  // A local time is told as its host tells it, so it bears no zone.
+  static std::string newest(const TimeSpan& span) {
+    const std::string time = format_time(span.last_ns);
+    return span.zone_ns == 0 ? time : time.substr(0, time.rfind(' ')) + " (local time)";
   }
 
   analysis::Diagnosis finish() {
@@ -516,7 +531,7 @@ class Joiner {
       finding.weight = std::max(finding.weight, cluster[i].finding.weight);
       cite(cluster[i], finding);
     }
-    if (!single()) people_.add_hosts(finding);
+    if (!single()) people_.add_hosts(cluster.front().source, finding);
     if (finding.op_index && finding.operation.empty()) finding.operation = operation(finding);
     // Whoever reads `ranks` takes them for those to blame.
     if (analysis::is_of_another(finding.id)) finding.ranks.clear();

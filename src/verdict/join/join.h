@@ -14,13 +14,22 @@
 
 namespace lockstep::verdict::join {
 
+// What evidence spans, ns since the Unix epoch on its hosts' clocks; 0 unknown.
+struct TimeSpan {
+  int64_t first_ns = 0, last_ns = 0;
+  int64_t zone_ns = 0;  // it may be off by so much: a local time, whose zone is not said
+};
+// How far apart they are, by all that clocks and zones leave open; 0: they may overlap, or a time is unknown.
+int64_t gap_ns(const TimeSpan& a, const TimeSpan& b);
+// Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
+inline bool same_time(const TimeSpan& a, const TimeSpan& b) { return gap_ns(a, b) == 0; }
+
 // What one kind of evidence says.
 struct EvidenceSource {
   std::string source;                    // as people call it: "Flight Recorder dumps"
   const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
   std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
-  int64_t first_ns = 0,
-          last_ns = 0;  // what it spans, ns since the Unix epoch on its hosts' clocks; 0 unknown
+  TimeSpan span;
   std::vector<analysis::Finding> findings;
 };
 
@@ -38,11 +47,8 @@ struct CommLink {
 };
 std::string_view text(CommLink::By by);  // "id", "name", "members", "operations"
 
-// Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
-bool same_time(const EvidenceSource& a, const EvidenceSource& b);
-
-// links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and
-// communicator.
+// links.cc: the communicators that jobs of one time have in common, where that can be told. One for each pair
+// of jobs and communicator.
 std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources);
 
 // Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as

@@ -185,16 +185,62 @@ TEST(Join, MoreEvidenceMakesNothingWeaker) {
   EXPECT_EQ(joined.diagnosis.findings[0].weight, 3);
 }
 
+TEST(Join, AnAddressIsNoOtherHostThanAName) {
+  analysis::testing::JobBuilder builder(8);
+  model::Job job = builder.build();
+  const model::Who known = job.who(5);
+  analysis::Finding behind = finding(FindingId::kNeverJoinedSnapshot, {5});
+  model::Who as_ras_says{.rank = 5};
+  as_ras_says.pid = known.pid;
+  as_ras_says.host = "192.0.2.1";
+  behind.who = {as_ras_says};
+  EvidenceSource files = evidence("capture files", kAll, {});
+  files.job = &job;
+  const auto boot_of = [&](const analysis::Finding& of) {
+    return join({files, evidence("RAS snapshots", kAll, {of})}).diagnosis.findings[0].who[0].boot_id;
+  };
+  ASSERT_GT(known.pid, 0);
+  ASSERT_FALSE(known.boot_id.empty());
+  EXPECT_EQ(boot_of(behind), known.boot_id);
+  behind.who[0].host = "another-host";
+  EXPECT_EQ(boot_of(behind), "") << "a name is";
+}
+
 TEST(Join, FilesOfAnotherRunAreNotJoined) {
   EvidenceSource today = evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {5})});
   EvidenceSource before = evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})});
-  today.first_ns = 2'000'000'000'000'000'000;
-  today.last_ns = today.first_ns + 60'000'000'000;
-  before.first_ns = today.first_ns - 86'400'000'000'000;
-  before.last_ns = before.first_ns + 60'000'000'000;
+  today.span.first_ns = 2'000'000'000'000'000'000;
+  today.span.last_ns = today.span.first_ns + 60'000'000'000;
+  before.span.first_ns = today.span.first_ns - 2 * 86'400'000'000'000;
+  before.span.last_ns = before.span.first_ns + 60'000'000'000;
   const Joined joined = join({today, before});
   ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
   EXPECT_EQ(id_text(joined.diagnosis.findings[2].id), "evidence-missing.other-time");
+  EXPECT_EQ(joined.diagnosis.findings[2].statement,
+            "the capture files and the dumps are of different runs: each was judged by itself");
+  EXPECT_EQ(joined.diagnosis.findings[2].evidence[1], "dumps: newest record of 2033-05-16 03:34:20 UTC");
+}
+
+TEST(Join, WhatAnotherRunKnowsSettlesNothing) {
+  EvidenceSource today =
+      evidence("capture files", kAll,
+               {finding(FindingId::kRankUnreachable, {5}), finding(FindingId::kFallbackP2p, {})});
+  EvidenceSource before = evidence("dumps", kAll, {finding(FindingId::kFallbackP2p, {})});
+  before.hosts[5] = "node-of-then";
+  today.hosts.erase(5);
+  const auto joined_at = [&](int64_t first_ns, int64_t zone_ns) {
+    today.span = {2'000'000'000'000'000'000, 2'000'000'060'000'000'000};
+    before.span = {first_ns, first_ns + 60'000'000'000, zone_ns};
+    return join({today, before}).diagnosis.findings;
+  };
+  constexpr int64_t kHour = 3'600'000'000'000;
+  const auto apart = joined_at(2'000'000'000'000'000'000 - 407 * 24 * kHour, 0);
+  ASSERT_EQ(apart.size(), 4u);
+  EXPECT_EQ(id_text(apart[0].id), "rank-unreachable") << "that it was reached another day says nothing";
+  EXPECT_TRUE(apart[0].hosts.empty());
+  EXPECT_EQ(joined_at(2'000'000'000'000'000'000, 0).size(), 2u);
+  // A snapshot's local time may be hours off.
+  EXPECT_EQ(joined_at(2'000'000'000'000'000'000 - 9 * kHour, 14 * kHour).size(), 2u);
 }
 
 TEST(Join, ADoubtIsNotSettledByWhatNamesNobody) {

@@ -350,9 +350,10 @@ class Linker {
 
 }  // namespace
 
-bool same_time(const EvidenceSource& a, const EvidenceSource& b) {
-  if (a.first_ns == 0 || b.first_ns == 0) return true;
-  return a.first_ns <= b.last_ns + kClocksApart && b.first_ns <= a.last_ns + kClocksApart;
+int64_t gap_ns(const TimeSpan& a, const TimeSpan& b) {
+  if (a.first_ns == 0 || b.first_ns == 0) return 0;
+  const int64_t gap = std::max(a.first_ns - b.last_ns, b.first_ns - a.last_ns);
+  return std::max<int64_t>(gap - kClocksApart - a.zone_ns - b.zone_ns, 0);
 }
 
 bool may_be_one(const model::Job& a, uint32_t a_comm, const model::Job& b, uint32_t b_comm) {
@@ -368,7 +369,9 @@ std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources) {
   std::vector<CommLink> links;
   for (size_t a = 0; a < sources.size(); ++a) {
     for (size_t b = a + 1; b < sources.size(); ++b) {
-      if (sources[a].job != nullptr && sources[b].job != nullptr) Linker(sources, a, b, links).link();
+      if (sources[a].job != nullptr && sources[b].job != nullptr &&
+          same_time(sources[a].span, sources[b].span))
+        Linker(sources, a, b, links).link();
     }
   }
   return links;

@@ -3,6 +3,8 @@
 // that both may have seen, the details are taken only if host and pid do not contradict each other.
 #include "verdict/join/people.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 
 #include "model/restarts.h"
@@ -27,10 +29,18 @@ void take(const T& value, const T& unknown, T& into) {
   if (into == unknown) into = value;
 }
 
+bool is_address_of_host(const std::string& host) {
+  in6_addr bytes;
+  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 || inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+}
+
 // Of one rank, unless another process of it is meant.
 void learn(const Who& from, Who& who) {
-  const bool other_host = !from.host.empty() && !who.host.empty() && from.host != who.host;
   const bool other_pid = from.pid > 0 && who.pid > 0 && from.pid != who.pid;
+  // RAS knows a host by its address, which is no other host than the one with a name: the pid decides.
+  const bool same_process =
+      from.pid > 0 && from.pid == who.pid && is_address_of_host(from.host) != is_address_of_host(who.host);
+  const bool other_host = !from.host.empty() && !who.host.empty() && from.host != who.host && !same_process;
   if (from.rank != who.rank || other_host || other_pid) return;
   take(from.local_rank, -1, who.local_rank);
   take(from.device, -1, who.device);
@@ -61,7 +71,7 @@ void People::name(size_t own, analysis::Finding& finding) const {
     for (size_t i = 0; i < sources_.size(); ++i) {
       const EvidenceSource& source = sources_[i];
       // Another run's rank 3 is another process.
-      if (i != own && !same_time(source, sources_[own])) continue;
+      if (i != own && !same_time(source.span, sources_[own].span)) continue;
       if (const auto process = processes_[i].find(rank); process != processes_[i].end())
         learn(source.job->who(process->second), who);
       if (const auto host = source.hosts.find(rank); host != source.hosts.end())
@@ -72,9 +82,10 @@ void People::name(size_t own, analysis::Finding& finding) const {
   finding.who = std::move(named);
 }
 
-void People::add_hosts(analysis::Finding& finding) const {
+void People::add_hosts(size_t own, analysis::Finding& finding) const {
   for (const int32_t rank : finding.ranks) {
     for (const EvidenceSource& source : sources_) {
+      if (!same_time(source.span, sources_[own].span)) continue;
       const auto known = source.hosts.find(rank);
       if (known == source.hosts.end() || known->second.empty()) continue;
       if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())

@@ -18,7 +18,7 @@ class People {
   // Fills Finding::who of a finding that the source `own` has made: a process for each rank, and those
   // without one.
   void name(size_t own, analysis::Finding& finding) const;
-  void add_hosts(analysis::Finding& finding) const;
+  void add_hosts(size_t own, analysis::Finding& finding) const;  // likewise
 
  private:
   const std::vector<EvidenceSource>& sources_;

@@ -20,7 +20,7 @@ struct DeviceIdentity {
   bool known() const { return physical() || ordinal >= 0; }
 };
 
-// One object serves a whole run: add all processes, settle, then ask from any thread.
+// One object serves a whole run: add all processes, finish, then ask from any thread.
 class DeviceNumbers {
  public:
   // How the devices of one process are named. `process` and `boot` are unique texts; `host_id` is
