@@ -199,7 +199,7 @@ class Mixer {
     const bool statements =
         std::any_of(formats.begin(), formats.end(),
                     [](const readers::FormatFiles& files) { return files.format->open == nullptr; });
-    if (mixed_.runs.empty() && !statements) return first_error_.value_or(usage_error("nothing is named"));
+    if (mixed_.runs.empty() && !statements) return first_error_.value_or(usage_error("no input is named"));
     return std::move(mixed_);
   }
 

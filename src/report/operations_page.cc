@@ -414,7 +414,7 @@ Json operations_page(const ReportContext& context, const WaitTable& waits, Opera
   if (!context.has_one_clock())
     notes.push_back(
         "Clocks of some hosts could not be aligned: the times of such a host count from its own first call, "
-        "and do not compare with those of other hosts. An operation across such hosts has no length.");
+        "and cannot be compared with those of other hosts. An operation across such hosts has no length.");
   return {{"total", operations_in(context.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
 }
 

@@ -170,7 +170,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (coverage.unaligned_clocks > 0) {
     lines.push_back(plural(coverage.unaligned_clocks, "clock") +
-                    " could not be aligned: times were compared on each clock alone.");
+                    " could not be aligned: times were compared only within each clock.");
   }
   if (coverage.clock_contradictions > 0) {
     lines.push_back(plural(coverage.clock_contradictions, "operation") +

@@ -190,7 +190,7 @@ class Joining {
     }
     if (!is_explained && !may_be_explained) add_quiet(finding, host, places.has_value());
     for (size_t i = 0; i < std::min(host.congestion.size(), kMostCongestion); ++i)
-      finding.evidence.push_back(std::string(kLinkCounters) + ": no fault of a link: " + host.congestion[i]);
+      finding.evidence.push_back(std::string(kLinkCounters) + ": not a link's fault: " + host.congestion[i]);
   }
 
   static void add_quiet(Finding& finding, const HostSamples& host, bool on_path_only) {
@@ -220,7 +220,7 @@ class Joining {
         // A port that nobody uses slows nobody down.
         const bool is_note = trouble.moved_data == false || trouble.severity == Severity::kNote;
         alone.push_back({host, &trouble, is_note,
-                         is_note ? "only a note: it carried hardly any data"
+                         is_note ? "only a note: it moved hardly any data"
                                  : "only possible: no slow transfer and no log line points to it"});
       }
     for (Finding& finding : findings_of(kLinkCounters, "", alone)) {
@@ -259,7 +259,7 @@ std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
   std::string text = plural(hosts.size(), "host") + ", " + plural(devices, "device") + ", from " +
                      format_time(first) + " to " + format_time(last) + ": " +
                      (!troubled.empty() ? "trouble with " + plural(troubled.size(), "device")
-                      : devices == 0    ? "no counter of errors could be read"
+                      : devices == 0    ? "no error counter could be read"
                                         : "no error rose");
   if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
   if (full > 0) text += "; " + plural(full, "host") + " stopped sampling when its log was full";

@@ -197,7 +197,7 @@ TEST_F(LinkEvidence, CongestionIsNoFault) {
   hosts_[1].congestion = {"mlx5_1/1 port_xmit_wait: +1,000: data waits for the fabric to accept it"};
   run();
   ASSERT_EQ(findings_.size(), 1u);
-  EXPECT_TRUE(says(0, "no fault of a link: mlx5_1/1 port_xmit_wait"));
+  EXPECT_TRUE(says(0, "not a link's fault: mlx5_1/1 port_xmit_wait"));
   EXPECT_TRUE(says(0, "no error rose"));
 }
 

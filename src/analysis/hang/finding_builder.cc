@@ -139,7 +139,7 @@ void FindingBuilder::add_followers(const std::vector<uint32_t>& followers,
                                    std::vector<std::string>& lines) const {
   if (followers.empty()) return;
   lines.push_back(list(followers) + (followers.size() == 1 ? " calls" : " call") +
-                  " nothing more either: what was called before may stand behind that operation");
+                  " nothing more either: an earlier call may be queued behind that operation");
 }
 
 void FindingBuilder::add_state(uint32_t actor_row, const Block& block,

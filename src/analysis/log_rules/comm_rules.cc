@@ -80,7 +80,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
                (proven ? "did not complete it" : "the logs end before it is complete");
     if (!missing.empty())
       hit.what +=
-          "; " + wording::ranks(missing) + (missing.size() == 1 ? " says" : " say") + " nothing of it";
+          "; " + wording::ranks(missing) + (missing.size() == 1 ? " does" : " do") + " not mention it";
   }
   if (hit.what.empty()) return std::nullopt;
   if (!proven)
@@ -136,7 +136,7 @@ std::optional<Hit> torn_lines(const View& view) {
   Hit hit;
   hit.what = wording::percent(torn / all);
   hit.evidence.push_back(wording::count(coverage.torn, "line") +
-                         " without a whole head, or with more than one");
+                         " without a complete header, or with more than one");
   return hit;
 }
 

@@ -151,9 +151,9 @@ std::optional<Hit> uneven_card_load(const View& view) {
     // Channels need not divide evenly by cards.
     if (most->second.first <= least->second.first + 1) continue;
     if (hit.what.empty())
-      hit.what = ": of " + host + " card " + std::to_string(most->first) + " has " +
+      hit.what = ": card " + std::to_string(most->first) + " of " + host + " has " +
                  wording::count(most->second.first, "channel") + " to send, card " +
-                 std::to_string(least->first) + ' ' + std::to_string(least->second.first);
+                 std::to_string(least->first) + " has " + std::to_string(least->second.first);
     for (const auto* card : {&*least, &*most}) {
       hit.processes.insert(card->second.second->process);
       prove(view, card->second.second->first, hit);
@@ -396,7 +396,7 @@ std::optional<Hit> calls_differ(const View& view) {
       calls += (calls.empty() ? "" : "; ") + wording::ranks(ranks) + ": " + view.model().call_shapes[shape];
       hit.evidence.push_back(call_line(view, *who.front(), *at));
     }
-    hit.what = "ranks of communicator " + group + " called different things as " +
+    hit.what = "ranks of communicator " + group + " made different calls as " +
                call_number(*members.front(), *at) + ": " + calls;
     hit.func = func_of(view, *by_shape.begin()->second.front(), *at);
     return hit;

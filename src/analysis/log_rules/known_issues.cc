@@ -242,9 +242,9 @@ std::vector<Hit> known_issues(const View& view) {
     if (hit.evidence.empty() || !shows(view, issue.sign)) continue;
     hit.what = (issue.is_rccl ? "RCCL " : "NCCL ") + model::nccl_version_text(release) +
                " has a known issue that matches: " + std::string(issue.what) +
-               (issue.fixed == 0 ? std::string("; no release with a fix is known here")
+               (issue.fixed == 0 ? std::string("; Lockstep knows no release with a fix")
                                  : "; fixed in " + model::nccl_version_text(issue.fixed));
-    hit.evidence.push_back("what helps: " + std::string(issue.workaround));
+    hit.evidence.push_back("workaround: " + std::string(issue.workaround));
     hit.evidence.emplace_back(issue.source);
     hit.lines.clear();  // it tells what else it may be, and is no word on the lines themselves
     hits.push_back(std::move(hit));

@@ -116,7 +116,7 @@ Hit unmatched_warnings(const View& view, const std::set<std::pair<uint32_t, uint
     times += fact.count;
     add(view, fact, hit);
   }
-  hit.what = wording::count(times, "time") + " with a text that Lockstep does not know: " + first;
+  hit.what = wording::count(times, "warning") + " that Lockstep does not know: " + first;
   return hit;
 }
 

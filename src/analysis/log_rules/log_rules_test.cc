@@ -1343,7 +1343,7 @@ TEST(LogRules, MissingRanksOfAStuckCreationAreNamed) {
   EXPECT_EQ(id_text(findings[0].id), "init-stuck.log");
   EXPECT_EQ(findings[0].statement,
             "ranks 0 and 2 began to create communicator 0xab of 4 ranks and did not complete it; ranks 1 "
-            "and 3 say nothing of it");
+            "and 3 do not mention it");
 }
 
 // Behind the line that another was written into stands what was left of that one.

@@ -249,7 +249,7 @@ std::optional<Hit> holes(const View& view) {
   if (view.model().coverage.zero_bytes == 0) return std::nullopt;
   Hit hit;
   hit.what = wording::bytes(view.model().coverage.zero_bytes);
-  hit.evidence.push_back(wording::bytes(view.model().coverage.zero_bytes) + " of zero between the lines");
+  hit.evidence.push_back(wording::bytes(view.model().coverage.zero_bytes) + " of zeros between the lines");
   return hit;
 }
 

@@ -292,7 +292,7 @@ std::optional<Hit> nodes_and_hosts(const View& view, bool more_nodes) {
     if (!all_here || named_by_hand || nodes < 1 || (more_nodes ? nodes <= names : nodes >= names)) continue;
     Hit hit;
     hit.processes = processes;
-    hit.what = ": " + wording::count(static_cast<uint64_t>(nodes), "node") + ", and " +
+    hit.what = ": " + wording::count(static_cast<uint64_t>(nodes), "node") + ", but " +
                wording::count(hosts.size(), "host name");
     prove(view, parts.front()->first, hit);
     return hit;

@@ -15,12 +15,8 @@ using readers::nccl_log::to_int;
 
 // ncclResult_t, as NCCL's documentation calls them. 6 says that the cause is elsewhere, 7 is no error.
 std::string result_text(int64_t result) {
-  static constexpr std::string_view kTexts[] = {"",
-                                                "an error of CUDA",
-                                                "an error of the system",
-                                                "an internal error",
-                                                "an invalid argument",
-                                                "invalid usage"};
+  static constexpr std::string_view kTexts[] = {
+      "", "a CUDA error", "a system error", "an internal error", "an invalid argument", "invalid usage"};
   return std::string(result > 0 && static_cast<size_t>(result) < std::size(kTexts) ? kTexts[result] : "");
 }
 

@@ -465,7 +465,7 @@ const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& 
 
 std::string operation_text(const Stall& stall) {
   analysis::OperationName name{.comm = stall.group->name, .func = stall.func};
-  if (name.comm.empty()) name.comm = "a group that is not named";
+  if (name.comm.empty()) name.comm = "an unnamed group";
   if (stall.seq < 1) return "an operation of " + name.comm;
   name.index = static_cast<uint64_t>(stall.seq) - 1;  // PyTorch counts from 1
   return name.text();

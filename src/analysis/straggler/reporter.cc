@@ -172,7 +172,7 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   finding.evidence.push_back(
       std::string(sum.timed ? "arrivals from GPU times"
                             : "arrivals from the hosts' launches, as there are no GPU times") +
-      "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest rank not named cost " +
+      "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest other rank cost " +
       text(worst.next.middle) + " in the same steps (at most " + text(worst.next.high) + ")");
   finding.evidence.push_back(steps_evidence());
   finding.advice = advice(kind, finding.ranks.size() < 2);

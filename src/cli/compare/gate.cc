@@ -79,7 +79,7 @@ class Parser {
     if (gate.metric != Metric::kBusbw && gate.metric != Metric::kDuration) {
       // Back to the colon, where the error is.
       --at_;
-      return expected("'>=' or '<=', as only busbw and duration are of functions");
+      return expected("'>=' or '<=': only busbw and duration take a function");
     }
     skip_blanks();
     gate.func = word();

@@ -193,7 +193,7 @@ std::string clock_lines(const Timeline& times) {
 
 std::string rank_table(const model::Job& job, const Operation& operation, const Timeline& times, bool all) {
   std::vector<std::string> headings = {"rank",     "<host",     "GPU",     "called", "enqueued",
-                                       "launched", "GPU begin", "GPU end", "<from"};
+                                       "launched", "GPU start", "GPU end", "<from"};
   if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "size"});
   // The rank in the communicator needs a column only where it differs from that in the job.
   const bool has_own_ranks = std::any_of(operation.ranks.begin(), operation.ranks.end(),
@@ -241,7 +241,7 @@ class TreeText {
 
   std::string text(const std::vector<EventNode>& events) {
     out_ = "  " + left("event", event_columns_) + right("thread", kThreadColumns) +
-           right("begin, us", kTimeColumns) + right("took", kTimeColumns) + "\n";
+           right("start, us", kTimeColumns) + right("took", kTimeColumns) + "\n";
     for (const EventNode& event : events) add(event, 2);
     return out_;
   }

@@ -43,7 +43,7 @@ Result<LinksRecord> parse_any(std::string_view text, const std::string& where) {
   const PrintedFormat* const format = printed_format_of(text);
   if (format == nullptr) return parse_record(text, where);
   LOCKSTEP_ASSIGN(LinksRecord record, format->parse(text, where));
-  record.scope = std::string(format->tool) + " tells of " + std::string(format->scope) + " only";
+  record.scope = std::string(format->tool) + " shows only " + std::string(format->scope);
   return record;
 }
 

@@ -274,7 +274,7 @@ class Source : public model::TraceSource {
     lose("guessed_rank", world_.comm != 0,
          "CoMMA does not give the job's ranks: those of the largest communicator are used");
     lose("guessed_ranks", guessed_sizes_,
-         "communicators without a size from CoMMA: taken to have as many ranks as left files");
+         "communicators without a size from CoMMA: assumed to have as many ranks as left files");
   }
   std::string name() const override { return name_; }
 

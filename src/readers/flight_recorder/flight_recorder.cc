@@ -243,7 +243,7 @@ class Source : public model::TraceSource {
     if (guessed_time_) {
       trace.lose(
           kNoRow, "read", "dump_time", 1,
-          "dumps do not say when they were written: taken to be when the time limit of the oldest open operation had passed");
+          "dumps do not say when they were written: assumed to be when the time limit of the oldest open operation had passed");
     }
     for (const std::string& file : older_)
       trace.lose(kNoRow, "read", "older_dump", 1, "a newer dump of its rank is there: " + file);

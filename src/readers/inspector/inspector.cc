@@ -233,7 +233,7 @@ class Source : public model::TraceSource {
         "equal_names", identities_.kept_apart(),
         "processes with the same host name and pid but different ranks in their communicators: kept apart, as containers on several hosts may share a name");
     lose("dump_time", 1,
-         "Inspector says how long operations took, not when: they are placed where it wrote them");
+         "Inspector says how long operations took, not when: they are placed at the time it wrote them");
     if (world_.comm != 0)
       lose("guessed_rank", 1,
            "Inspector does not give the job's ranks: those of the largest communicator are used");

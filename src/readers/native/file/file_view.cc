@@ -233,7 +233,7 @@ bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
 
 void FileView::note_unread(uint32_t index, ReadLosses& losses) const {
   losses.add(kLossUnread, 1, [&] {
-    return "chunks that storage does not give back, first " + path() + ":" +
+    return "chunks that storage does not return, first " + path() + ":" +
            std::to_string(format::chunk_offset(index));
   });
 }

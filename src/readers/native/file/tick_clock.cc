@@ -102,7 +102,7 @@ TickClock TickClock::make(const FileHeader& header, std::span<const ClockAnchor>
   if (known == 0 && kept.size() < 2) {
     known = 1;
     losses.add("clock_rate_unknown", 1, [&] {
-      return "a single clock anchor and no rate: times are ticks taken as ns, only their order is sure: " +
+      return "a single clock anchor and no rate: times are ticks read as ns, so only their order is certain: " +
              path;
     });
   } else if (!monotonic && kept.front().ticks == 0) {
