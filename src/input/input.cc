@@ -75,7 +75,7 @@ bool holds_process_files(const std::string& directory) {
   return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
 }
 
-// Those of a directory, by name. Beside the process files that they were made of they tell nothing new.
+// Those of a directory, by name. Beside the process files that they were made of they add nothing.
 std::vector<std::string> trace_dbs_in(const std::string& directory) {
   std::vector<std::string> found;
   if (!is_directory(directory) || holds_process_files(directory)) return found;

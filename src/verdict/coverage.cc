@@ -187,7 +187,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
 }
 
 std::vector<std::string> absent_from(const DiagnosedRun& run) {
-  // Ranks that any kind of evidence knows: what a kind lacks is told against these and not against the
+  // Ranks that any kind of evidence knows: what a kind lacks is counted against these and not against the
   // launcher's number, which may be unknown.
   std::set<int32_t> all;
   for (const Evidence& evidence : run.evidence) {
@@ -199,7 +199,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
     for (const int32_t rank : all) {
       if (!evidence.hosts.contains(rank)) absent.push_back(rank);
     }
-    // Evidence that tells of no rank at all is not about ranks.
+    // Evidence that mentions no rank at all is not about ranks.
     if (absent.empty() || evidence.hosts.empty()) continue;
     std::string line = evidence.source + ": none of " + wording::ranks(absent) + '.';
     if (const readers::Format* format = format_of(evidence); !format->setting.empty())

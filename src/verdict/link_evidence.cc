@@ -27,7 +27,7 @@ using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
 
-// Another run's, as evidence of any kind is told from it (verdict/join/join.h).
+// Another run's, as evidence of any kind is distinguished from it (verdict/join/join.h).
 constexpr int64_t kOtherTimeNs = 600'000'000'000;
 constexpr size_t kMostCongestion = 2;
 
@@ -88,7 +88,7 @@ class Joining {
     findings_.push_back(std::move(finding));
   }
 
-  // Logs that tell of the same port: what each says, the other confirms.
+  // Logs that mention the same port: what each says, the other confirms.
   void confirm(const HostSamples& host) {
     for (const LinkTrouble& trouble : host.troubles)
       for (Finding& finding : findings_) {
@@ -211,7 +211,7 @@ class Joining {
     add_source(kLinkCounters, finding);
   }
 
-  // What nothing else tells of.
+  // What nothing else reports.
   void add_possible(const std::vector<const HostSamples*>& hosts) {
     std::vector<TroubleAlone> alone;
     for (const HostSamples* const host : hosts)

@@ -477,7 +477,7 @@ const Row* Comparison::find(Metric metric, Level level, std::string_view func, u
     if (row.metric != metric || row.level != level) continue;
     if (level != Level::kJob && plain_func(row.func) != plain_func(func)) continue;
     if (level == Level::kSize && (size < row.size_from || size >= row.size_to)) continue;
-    // Times taken in different ways are rows of their own; the one with the most operations speaks.
+    // Times taken in different ways are rows of their own; the one with the most operations counts.
     if (best == nullptr || row.ops_b > best->ops_b) best = &row;
   }
   return best;

@@ -16,7 +16,7 @@ namespace lockstep::analysis::hang {
 
 using wording::duration;
 
-// What GPUs of those that are blamed, then of those that wait, have not come past, where their runtime told.
+// What GPUs of those that are blamed, then of those that wait, have not come past, where their runtime says.
 static void add_open_kernels(const JobState& job_state, const std::vector<uint32_t>& actors,
                              const Block& block, Finding& finding) {
   constexpr size_t kMost = 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule over a few lines that must make it speak and a few that must not.
+// Each rule over a few lines that must trigger it and a few that must not.
 #include "analysis/log_rules/log_rules.h"
 
 #include <gtest/gtest.h>
@@ -1084,7 +1084,7 @@ TEST(LogRules, SpeakAndKeepSilent) {
   }
 }
 
-// All that is said over the lines that make the rules speak.
+// All that is said over the lines that trigger the rules.
 std::string all_findings() {
   std::string text;
   for (const Case& rule : cases()) {

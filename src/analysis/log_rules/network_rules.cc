@@ -53,7 +53,7 @@ std::optional<Hit> different_subnets(const View& view) {
   return hit;
 }
 
-// A peer whose own log goes on was not reached. Its port is not told: it is any of those with its address.
+// A peer whose own log goes on was not reached. Its port is unknown: it is any of those with its address.
 std::optional<Hit> closed_ports(const View& view) {
   const auto& dead = view.torch().dead();
   std::set<uint32_t> gone;

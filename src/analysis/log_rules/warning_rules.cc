@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warnings that are not known, and what became of the calls that printed them. When a call fails, each
 // function on its way back prints a line with file, line and result: a trace. A warning with a trace behind
-// it ended its call; one without may have done no harm. Traces without a warning tell that something failed,
+// it ended its call; one without may have done no harm. Traces without a warning show that something failed,
 // and not why.
 #include <algorithm>
 
@@ -45,7 +45,7 @@ bool is_of_no_ranks(const Fact& fact) {
          text.find("range)") != std::string::npos;
 }
 
-// What tells that something failed, or of what does no harm, and not why.
+// What shows that something failed, or what does no harm, and not why.
 bool is_reason(const Fact& fact) {
   return fact.is_warning && fact.kind != LineKind::kProxyFailed && fact.kind != LineKind::kHelperFailed &&
          fact.kind != LineKind::kVerbsAbsent;

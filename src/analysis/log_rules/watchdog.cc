@@ -275,7 +275,7 @@ int64_t TorchJob::first_open(const TorchGroup& group) const {
   const auto lower = [&](int64_t seq) { first = first < 0 ? seq : std::min(first, seq); };
   for (const auto& [rank, position] : group.positions) {
     if (!position.timeouts.empty()) lower(position.timeouts.begin()->first);
-    // Where no line says what timed out: what is enqueued and not complete when others tell that time was up.
+    // Where no line says what timed out: what is enqueued and not complete when others say that time was up.
     const bool is_reported =
         !has_timeouts_ && position.progress != nullptr && position.progress->other_rank >= 0;
     if (is_reported && position.completed >= 0 && position.enqueued > position.completed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What PyTorch's watchdogs, its desync report and the launcher show: watchdog.h, as findings. A rank is said
 // to have never joined if its own count is behind and it neither waits elsewhere nor died. If no finding
-// explains the stop, one says what keeps Lockstep from telling and which logs would settle it.
+// explains the stop, one says why Lockstep cannot tell and which logs would decide it.
 #include <algorithm>
 #include <iterator>
 
@@ -459,9 +459,9 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   }
   if (!hits.empty()) return hits;
   if (auto hit = without_number(view)) return {std::move(*hit)};
-  // Only those who were told of it speak.
+  // Only ranks that were told of it report it.
   Hit hit;
-  const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is told
+  const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is reported
   for (const TorchRemark remark :
        {TorchRemark::kTimeout, TorchRemark::kProgress, TorchRemark::kSignal, TorchRemark::kTakenDown}) {
     if (remark == TorchRemark::kTakenDown && has_error) continue;

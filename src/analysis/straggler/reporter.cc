@@ -143,7 +143,7 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
   }
 }
 
-// What the clocks leave open of a rank, another one of its host may tell: they have one clock.
+// What the clocks leave open of a rank, another one of its host may show: they have one clock.
 bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const {
   if (accused.culprit->either) return false;
   const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * costs_.span_ns; };

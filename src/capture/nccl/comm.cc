@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comms: init and finalize, and what v1..v3 tell about a comm with its operations.
+// Comms: init and finalize, and what v1..v3 report about a comm with its operations.
 #include "capture/nccl/chain/chain.h"
 #include "capture/nccl/device.h"
 #include "capture/nccl/events.h"

@@ -335,7 +335,7 @@ std::string description_of(const Wish& wish) {
 }
 
 // What came of it, for each process; false if one did not do as asked. Of a process with several libraries
-// the one that came off worst speaks.
+// the worst one counts.
 bool report(const Wish& wish, const std::vector<Target>& targets) {
   std::map<std::string, Outcome> worst;
   for (const Target& target : targets) {

@@ -191,7 +191,7 @@ int run_summary(const Arguments& arguments) {
     SummedSource source(*input->source, summary);
     // A run that cannot be gathered still has the figures of each process.
     if (auto job = job::gather::gather(source, {.threads = 0, .progress = progress.callback()})) {
-      std::vector<analysis::Finding> findings;  // `diagnose` tells them
+      std::vector<analysis::Finding> findings;  // `diagnose` reports them
       job::match::align(*job);
       job::clock::align(*job, findings);
       together = analysis::summary::across(*job);

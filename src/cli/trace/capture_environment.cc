@@ -30,7 +30,7 @@ bool is_set(const char* name) {
   return value != nullptr && *value != 0;
 }
 
-// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to tell of hardware
+// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to report hardware
 // and connections, too, which NCCL leaves out unless asked; TUNING is a line for each operation.
 void set_log_environment(const std::string& run, const std::string& mode) {
   if (is_set("NCCL_DEBUG") || is_set("NCCL_DEBUG_FILE")) return;

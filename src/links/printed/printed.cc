@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tool printed a text is told by what it holds, not by the file's name: people paste output into files
-// of any name. A record of our own is JSON and is recognised by its first bytes. What a tool does not tell of
+// Which tool printed a text is known by what it holds, not by the file's name: people paste output into files
+// of any name. A record of our own is JSON and is recognised by its first bytes. What a tool does not report
 // is said in the record's scope, so that nobody takes silence about the rest for health.
 #include "links/printed/printed.h"
 

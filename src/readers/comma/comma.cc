@@ -283,7 +283,7 @@ class Source : public model::TraceSource {
   void find_comms() {
     std::map<uint64_t, std::set<int32_t>> ranks;
     for (const FileRecords& file : files_) {
-      // CoMMA does not tell sizes.
+      // CoMMA does not report sizes.
       for (const CommMember& comm : file.comms) ranks[comm.id].insert(comm.rank);
     }
     for (const auto& [comm, of] : ranks) {

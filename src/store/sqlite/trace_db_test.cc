@@ -945,7 +945,7 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
     EXPECT_EQ((*extracted)[i], folder / "out" / files[i].first);
     EXPECT_TRUE(content((*extracted)[i]) == files[i].second);
   }
-  // Larger than they may be; also where the size of the trace.db cannot be told.
+  // Larger than they may be; also where the size of the trace.db cannot be determined.
   auto database = Database::open(path, Database::Access::kRead);
   ASSERT_TRUE(database);
   for (const std::string& name : {path, (folder / "gone.db").string()}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One verdict out of several kinds of evidence of one job: capture files, Flight Recorder dumps, logs. Each
 // kind is judged for itself; here findings about the same trouble become one that cites them all, what one
-// kind cannot tell is settled by another that can, and kinds that contradict each other are named.
+// kind cannot tell is resolved by another that can, and kinds that contradict each other are named.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ namespace lockstep::verdict::join {
 struct EvidenceSource {
   std::string source;                    // as people call it: "Flight Recorder dumps"
   const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
-  std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
+  std::map<int32_t, std::string> hosts;  // of the ranks that it mentions; a name may be empty
   int64_t first_ns = 0,
           last_ns = 0;  // what it spans, ns since the Unix epoch on its hosts' clocks; 0 unknown
   std::vector<analysis::Finding> findings;
@@ -41,7 +41,7 @@ std::string_view text(CommLink::By by);  // "id", "name", "members", "operations
 // Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
 bool same_time(const EvidenceSource& a, const EvidenceSource& b);
 
-// links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and
+// links.cc: the communicators that jobs have in common, where that is known. One for each pair of jobs and
 // communicator.
 std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources);
 

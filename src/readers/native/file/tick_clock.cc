@@ -64,7 +64,7 @@ BootClock make_boot_clock(std::span<const FileHeader* const> headers) {
     const ClockAnchor& anchor = header->first_anchor;
     if (!usable(anchor)) continue;
     if (earliest == nullptr || anchor.monotonic_ns < earliest->monotonic_ns) earliest = &anchor;
-    // CLOCK_MONOTONIC's ticks are ns by definition and tell nothing of a counter.
+    // CLOCK_MONOTONIC's ticks are ns by definition and say nothing about a counter.
     if (header->host_clock == HostClock::kMonotonic) continue;
     if (boot.tick_hz <= 0 && header->tick_hz != 0) boot.tick_hz = static_cast<double>(header->tick_hz);
     if (first_tsc == nullptr || anchor.ticks < first_tsc->ticks) first_tsc = &anchor;
