@@ -131,8 +131,8 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
     return job::assemble::assembled(std::move(raw));
   }
   return Error{ErrorCode::kUnsupported,
-               "is of another format (" + std::string(files->format->name) + ") than " + database +
-                   " (trace.db), and is not read together with it; `lockstep diagnose` takes all",
+               "has another format (" + std::string(files->format->name) + ") than " + database +
+                   " (trace.db), and cannot be read together with it; `lockstep diagnose` takes any mix",
                inputs.unpacker->shown(files->files.front())};
 }
 

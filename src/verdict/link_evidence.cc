@@ -205,9 +205,9 @@ class Joining {
     finding.evidence.push_back(of + "looked at " + wording::count(host.watched, "device") + " of " +
                                wording::name(host.host) + " from " + format_time(host.first_ns) + " to " +
                                format_time(host.last_ns) + ": " +
-                               (!others        ? "no error rose"
-                                : on_path_only ? "no error rose on the cards nearest to these GPUs"
-                                               : "no error rose in the time in question"));
+                               (!others        ? "no error counter rose"
+                                : on_path_only ? "no error counter rose on the cards nearest to these GPUs"
+                                               : "no error counter rose in the time in question"));
     add_source(kLinkCounters, finding);
   }
 
@@ -260,7 +260,7 @@ std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
                      format_time(first) + " to " + format_time(last) + ": " +
                      (!troubled.empty() ? "trouble with " + plural(troubled.size(), "device")
                       : devices == 0    ? "no error counter could be read"
-                                        : "no error rose");
+                                        : "no error counter rose");
   if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
   if (full > 0) text += "; " + plural(full, "host") + " stopped sampling when its log was full";
   return text;

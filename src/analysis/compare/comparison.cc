@@ -139,10 +139,10 @@ void fill(PendingRow& pending, const Samples& b) {
   if (!typical_a || !typical_b) {
     // estimate() has no value for two reasons, and the row says which.
     const size_t fewest = std::min(row.steps_a, row.steps_b);
-    row.reason = fewest < kLeastSteps
-                     ? "in " + std::to_string(fewest) + " steps of " +
-                           (row.steps_a <= row.steps_b ? "A" : "B") + ": takes " + std::to_string(kLeastSteps)
-                     : "its times are 0";
+    row.reason = fewest < kLeastSteps ? "only " + wording::count(fewest, "step") + " in " +
+                                            (row.steps_a <= row.steps_b ? "A" : "B") + "; at least " +
+                                            std::to_string(kLeastSteps) + " are needed"
+                                      : "its times are 0";
     return;
   }
   const Ratio times = ratio(*typical_a, *typical_b);
