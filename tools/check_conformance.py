@@ -9,10 +9,10 @@ import source_tree
 
 LIST = source_tree.ROOT / "tests/docs/conformance.toml"
 PAGE = source_tree.ROOT / "docs/conformance.md"
-HEAD = """# What is asked of Lockstep, and where it is proven
+HEAD = """# What users ask of Lockstep, and the tests that prove it
 
-By what users of other tools ask: what it is, how Lockstep does it, how to try it, and the tests that hold it. This page is made by
-`tools/check_conformance.py --fix` of `tests/docs/conformance.toml`, which also looks for each test. What is not to be had, or not all of it, says so.
+What users of other tools ask for: how Lockstep does it, how to try it, and the tests that prove it. This page is made by
+`tools/check_conformance.py --fix` from `tests/docs/conformance.toml`, which also checks that each test exists. Rows say what is missing.
 """
 
 

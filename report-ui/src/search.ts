@@ -43,7 +43,7 @@ export function search(report: Report): void {
     found = matching(places, input.value);
     clear(list);
     append(list, found.map((place) => h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => choose(place) }, name(place.text, 100)), h('span', { class: 'quiet' }, ` ${name(place.kind, 40)}`))));
-    if (found.length === 0) append(list, [h('li', { class: 'quiet' }, 'Nothing of that name.')]);
+    if (found.length === 0) append(list, [h('li', { class: 'quiet' }, 'No match.')]);
   };
   const input: HTMLInputElement = h('input', { type: 'text', placeholder: 'rank 12, node-001, mesh_dp:1', 'aria-label': 'Rank, host or communicator', oninput: show });
   const dialog: HTMLDialogElement = h('dialog', { class: 'search', 'aria-label': 'Go to' },

@@ -21,7 +21,7 @@ namespace cupti = capture::cuda::cupti;
 
 #ifdef LOCKSTEP_FAKE_CUPTI_OLD
 constexpr uint32_t kVersion = 110000;
-constexpr size_t kKernelBytes = 144;  // before graphs were told
+constexpr size_t kKernelBytes = 144;  // before graphs were reported
 #else
 constexpr uint32_t kVersion = 130001;
 constexpr size_t kKernelBytes = 208;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 that can tell its version, and tells a libcupti that it was asked.
+// A libcuda.so.1 that knows its version, and reports to a libcupti that it was asked.
 extern "C" {
 __attribute__((visibility("default"))) void (*fake_driver_call)(unsigned call) = nullptr;
 __attribute__((visibility("default"))) int cuDriverGetVersion(int* version) {

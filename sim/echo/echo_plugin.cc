@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin that writes down what it is told: every call as one line in the tape format (sim/README.md), so
+// The plugin that writes down what it gets: every call as one line in the tape format (sim/README.md), so
 // that a tape played into it comes out again. For testing the host, and for recording new tapes from a real
 // NCCL. One lock is held while writing, so the lines are in the order of the calls.
 //

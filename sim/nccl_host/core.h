@@ -29,7 +29,7 @@ class Core {
   // `round` makes comm ids fresh when the same call is played again.
   void execute(const Call& call, uint64_t round, Stats* stats);
 
-  // How much later than recorded the calls come from now on. The GPU's stamps of an operation are told as
+  // How much later than recorded the calls come from now on. The GPU's stamps of an operation are reported as
   // much later as the first of them is: so long as recorded, however slow this machine. Never less than
   // before, so that a kernel still lies between its launch and its sighting. Calls must be ordered.
   void set_delay(uint64_t ns) { delay_ns_ = ns; }
@@ -77,7 +77,7 @@ class Core {
   uint64_t gpu_delay(uint32_t handle, uint32_t parent);
 
   uint64_t delay_ns_ = 0;
-  std::vector<uint64_t> gpu_delays_;   // by handle; kNoDelay: no stamp of it has been told
+  std::vector<uint64_t> gpu_delays_;   // by handle; kNoDelay: no stamp of it has been reported
   std::vector<uint64_t> snapshots_;    // by GroupApi handle
   std::vector<char> nulled_;           // v7 forgets Group, Coll and P2p handles at their stop
   std::vector<uint64_t> moved_bytes_;  // by ProxyOp handle, for old cores

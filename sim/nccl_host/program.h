@@ -80,7 +80,7 @@ struct Program {
   bool torn = false;  // a tape whose writer was killed
   uint64_t recorded_pid = 0;
   int64_t recorded_realtime_ns =
-      0;  // CLOCK_REALTIME less the clock of Call::when_ns; 0: the tape does not tell
+      0;  // CLOCK_REALTIME less the clock of Call::when_ns; 0: the tape does not say
   std::vector<Call> calls;
   std::vector<Start> starts;
   std::vector<CommInfo> comms;

@@ -46,7 +46,7 @@ struct Finding {
   std::vector<std::string> evidence;  // one fact a line, with numbers, units and uncertainty
   std::string advice;                 // what to do next
   std::vector<std::string> next;      // commands that do it, ready to run; whoever knows the input adds them
-  std::string needed_evidence;        // what would settle it, where it could not tell; else empty
+  std::string needed_evidence;        // what would decide it, where it could not tell; else empty
   std::vector<std::string>
       sources;  // kinds of evidence that it rests on, as people call them; the first states it
 };

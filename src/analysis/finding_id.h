@@ -28,7 +28,7 @@ enum class Severity : uint8_t {
   kCritical,  // the job stands still or has lost a part
 };
 
-// What kind of answer a class is: nothing moves, it is slow, it cannot be told, or it is set up badly. The
+// What kind of answer a class is: nothing moves, it is slow, it cannot be known, or it is set up badly. The
 // verdict joins findings of each family by a rule of its own.
 enum class Family : uint8_t { kStall, kSlow, kDoubt, kSetup };
 

@@ -45,7 +45,7 @@ std::optional<uint64_t> number_of_func(const Job& job, const model::Member& memb
   return before;
 }
 
-// Whether it spans all ranks that the job has, as far as anything tells.
+// Whether it spans all ranks that the job has, as far as anything shows.
 bool is_world(const Job& job, uint32_t comm) {
   const int32_t ranks = job.comms[comm].ranks;
   // A launcher's count, a larger communicator or more processes each show a rank outside it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A large job makes and drops many columns of many MiB. malloc would map each by itself in small pages, and
 // every first touch of one would be a page fault. So long columns share extents of 64 MiB that lie at
-// multiples of their size: the address of a column tells its extent, and nothing has to be looked up to free
+// multiples of their size: the address of a column gives its extent, and nothing has to be looked up to free
 // it. A freed column's room is used again only when its whole extent is free, which suits columns that are
 // made together and dropped together.
 //
@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kExtentBytes = size_t{64} << 20;  // and their alignment: an address tells its extent
+constexpr size_t kExtentBytes = size_t{64} << 20;  // and their alignment: an address gives its extent
 constexpr size_t kAlignment = 64;
 
 // At the start of its own memory.

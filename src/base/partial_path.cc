@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file appears under its name when it is whole, by rename, and never before: a reader at the wrong moment
 // and a kill at any moment find the old file or the new one. The name of what is in the making names its
-// writer, so that the remains of the dead can be told from the work of the living.
+// writer, so that the remains of the dead can be distinguished from the work of the living.
 #include "base/partial_path.h"
 
 #include <fcntl.h>
@@ -81,7 +81,7 @@ Result<void> write_whole(const std::string& target, std::string_view text) {
   const std::string partial = partial_path(target);
   const int file = create_new_file(partial, 0666);
   int error = file < 0 || !write_all(file, text) ? errno : 0;
-  // On some network file systems a full disk is told here.
+  // On some network file systems a full disk is reported here.
   if (file >= 0 && close(file) != 0 && error == 0) error = errno;
   if (error == 0 && std::rename(partial.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A killed program cannot clean up, so the next one does. It tells by a lock and not by age or pid: a long
+// A killed program cannot clean up, so the next one does. It knows by a lock and not by age or pid: a long
 // analysis may hold its directory for hours, and pids come again.
 #include "base/temporary_directory.h"
 

@@ -42,7 +42,7 @@ int run(std::span<const char* const> words) {
   } catch (const ColumnMemoryError& error) {
     return cli::fail(error.what());
   } catch (const std::bad_alloc&) {
-    return cli::fail("no memory left; where a command has --memory SIZE, the most of it can lie in files");
+    return cli::fail("out of memory; a command with --memory SIZE can keep most of its data in files");
   } catch (const std::exception& error) {  // of the standard library: no thread, a folder that goes away
     return cli::fail(error.what());
   }

@@ -58,7 +58,7 @@ struct DefHead {
 };
 static_assert(sizeof(DefHead) == 16 && offsetof(DefHead, kind) == 12);
 
-// A communicator as its init told it, or a declared group. NCCL's communicators of plugin versions before v4
+// A communicator as its init gave it, or a declared group. NCCL's communicators of plugin versions before v4
 // say neither id nor size here; a CommIdentityDef adds what events say. `rank` is that of this member.
 struct CommDef {
   DefHead head;  // id = comm index in this process

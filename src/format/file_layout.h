@@ -94,7 +94,7 @@ constexpr int mode_rank(Mode mode) {
 // until a tool saves or adopts it, or its process ends.
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 // Where a process is with its file. Whatever it says, records that are published are whole; docs/format.md
-// says how it is told whether the process still lives.
+// says how a reader knows whether the process still lives.
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted
   kOpen = 1,      // capturing, or the process ended without closing
@@ -244,7 +244,7 @@ constexpr uint32_t handle_log(uint64_t h) {
 constexpr uint64_t handle_position(uint64_t h) { return h & ((uint64_t{1} << kHandlePositionBits) - 1); }
 
 // A context as given to the host: never a pointer. `process_tag` is random per process, so that a context
-// that came from another process (PXN) is told from our own without touching memory.
+// that came from another process (PXN) is distinguished from our own without touching memory.
 //   63               32 31           0
 //   | process_tag       | 1 + comm   |
 // Never 0: NCCL calls no finalize for a context that is NULL.

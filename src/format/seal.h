@@ -28,7 +28,7 @@ inline constexpr uint32_t kMostRecordWords = 10;
 namespace seal_detail {
 
 // By byte of a record: what is fixed once it is published, and what is late. Loose bytes are in no sum, as
-// nothing tells when they were filled in.
+// nothing shows when they were filled in.
 struct Masks {
   uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
 };

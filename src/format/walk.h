@@ -76,7 +76,7 @@ inline void join_copies(unsigned char* tags, const unsigned char* rest, uint32_t
   std::memset(tags + size_t{unit} * kUnitBytes, 0, size_t{kUnitsPerChunk - unit} * kUnitBytes);
 }
 
-// What records and definitions tell alike, by their head: the kind, which is 0 until the entry is published,
+// What records and definitions share, by their head: the kind, which is 0 until the entry is published,
 // and the size in units, which is 0 for a record of unknown kind.
 inline uint32_t kind_of(const RecordHead& head) { return static_cast<uint8_t>(head.kind); }
 inline uint32_t kind_of(const DefHead& head) { return head.kind; }

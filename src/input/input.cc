@@ -75,7 +75,7 @@ bool holds_process_files(const std::string& directory) {
   return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
 }
 
-// Those of a directory, by name. Beside the process files that they were made of they tell nothing new.
+// Those of a directory, by name. Beside the process files that they were made of they add nothing.
 std::vector<std::string> trace_dbs_in(const std::string& directory) {
   std::vector<std::string> found;
   if (!is_directory(directory) || holds_process_files(directory)) return found;
@@ -131,8 +131,8 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
     return job::assemble::assembled(std::move(raw));
   }
   return Error{ErrorCode::kUnsupported,
-               "is of another format (" + std::string(files->format->name) + ") than " + database +
-                   " (trace.db), and is not read together with it; `lockstep diagnose` takes all",
+               "has another format (" + std::string(files->format->name) + ") than " + database +
+                   " (trace.db), and cannot be read together with it; `lockstep diagnose` takes any mix",
                inputs.unpacker->shown(files->files.front())};
 }
 
@@ -199,7 +199,7 @@ class Mixer {
     const bool statements =
         std::any_of(formats.begin(), formats.end(),
                     [](const readers::FormatFiles& files) { return files.format->open == nullptr; });
-    if (mixed_.runs.empty() && !statements) return first_error_.value_or(usage_error("nothing is named"));
+    if (mixed_.runs.empty() && !statements) return first_error_.value_or(usage_error("no input is named"));
     return std::move(mixed_);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users name as input: a run directory, files of any format that a reader knows, or a trace.db. Run
-// directories also tell of processes that left no file.
+// directories also name processes that left no file.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ struct Input {
   std::string kind;                         // "run directory", "trace.db", "files"
   std::string evidence;                     // what it is of, as reports call it: "capture files"
   const readers::Format* format = nullptr;  // of its files, in a mix; none of a trace.db
-  bool is_of_now = false;  // it tells what the job does now, and little of what it did before
+  bool is_of_now = false;  // it shows what the job does now, and little of what it did before
   uint64_t files = 0, bytes = 0;
   std::vector<std::string> paths;      // what names it alone on a command line; empty: nothing does
   std::vector<std::string> databases;  // the trace.dbs of it

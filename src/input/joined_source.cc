@@ -10,7 +10,7 @@ namespace lockstep::input {
 namespace {
 
 // As its own machine knows it. Times of records are no part of it: they are placed by the clocks of all files
-// that were read together. Only where a file tells no start, as those of other tools, the first record stands
+// that were read together. Only where a file gives no start, as those of other tools, the first record stands
 // for it.
 std::string identity(const model::Trace& trace) {
   const model::ProcessTable& process = trace.processes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of `--json` documents that tell of a whole run.
+// Parts of `--json` documents about a whole run.
 #pragma once
 #include "base/text/json_text.h"
 #include "input/run_overview.h"

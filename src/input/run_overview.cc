@@ -102,7 +102,7 @@ std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSi
 bool is_amd(const model::Trace& trace, const std::string& model) {
   const auto sources = trace.ops.all(&model::OpTable::gpu_source);
   constexpr auto kHsa = static_cast<uint8_t>(model::GpuTimeSource::kHsa);
-  // 1002 is the PCI vendor id of AMD. Where no model is known, times that HSA gave tell it.
+  // 1002 is the PCI vendor id of AMD. Where no model is known, times that HSA gave show it.
   return model.find("AMD") != std::string::npos || model.starts_with("PCI 1002:") ||
          std::find(sources.begin(), sources.end(), kHsa) != sources.end();
 }

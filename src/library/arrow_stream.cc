@@ -120,7 +120,7 @@ void open_stream(input::Input input, const TableLayout& table, ArrowArrayStream*
   };
   stream->release = [](ArrowArrayStream* self) {
     delete static_cast<Stream*>(self->private_data);
-    // The interface tells a released stream by this.
+    // The interface knows a released stream by this.
     self->release = nullptr;
   };
   stream->private_data = made.release();

@@ -228,7 +228,8 @@ void read_settings(HostFileReader& reader) {
 Result<HostFiles> HostFiles::read(const std::string& root) {
   struct stat info {};
   if (!root.empty() && (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
-    return Error{ErrorCode::kNotFound, "is no folder; give the one that holds the host's sys and proc", root};
+    return Error{ErrorCode::kNotFound, "is not a folder; name the one that holds the host's sys and proc",
+                 root};
   HostFiles files;
   HostFileReader reader(root, files);
   read_settings(reader);

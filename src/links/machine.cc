@@ -306,7 +306,7 @@ void read_ras(const HostFiles& files, const std::string& path, const std::string
         gpu.counters[of + name] = *count;
 }
 
-// Of AMD's GPUs the kernel's own files tell all that is asked here; without their driver there are none.
+// Of AMD's GPUs the kernel's own files have all that is asked here; without their driver there are none.
 void read_amd_gpus(const HostFiles& files, Machine& machine) {
   for (const std::string& name : files.children("/sys/class/drm")) {
     const std::string device = "/sys/class/drm/" + name + "/device";

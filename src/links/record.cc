@@ -199,7 +199,7 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
   Element document;
   if (const auto error = parser.parse(text.data(), text.size()).get(document); error != simdjson::SUCCESS)
     return Error{ErrorCode::kInvalidInput,
-                 std::string("is no record of links: ") + simdjson::error_message(error) +
+                 std::string("is not a `lockstep links` record: ") + simdjson::error_message(error) +
                      "; make one with: lockstep links --record FILE",
                  where};
   std::string_view format;
@@ -207,12 +207,12 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
   if (document["format"].get(format) != simdjson::SUCCESS || format != "lockstep-links" ||
       document["version"].get(version) != simdjson::SUCCESS)
     return Error{ErrorCode::kInvalidInput,
-                 "is no record of links; make one with: lockstep links --record FILE", where};
+                 "is not a `lockstep links` record; make one with: lockstep links --record FILE", where};
   // An older version has fewer fields, which stay absent; a newer one may mean something else by the same
   // words.
   if (version > kVersion)
     return Error{ErrorCode::kUnsupported,
-                 "is of version " + std::to_string(version) + ", this program reads up to " +
+                 "has version " + std::to_string(version) + "; this program reads up to " +
                      std::to_string(kVersion) + "; use the program that wrote it, or a newer one",
                  where};
   LinksRecord record;

@@ -29,8 +29,8 @@ struct LinksRecord {
   std::optional<Reading> after;  // behind our own traffic
   std::optional<Traffic> traffic;
   std::string traffic_absent;  // why nothing was measured; empty: it was, or was not asked for
-  // Of what another tool printed alone, and not in the file: what it tells of, as nothing else was looked at;
-  // its lines by their numbers, for what is drawn from them; and which of them tell of a port ("mlx5_0/1") or
+  // Of what another tool printed alone, and not in the file: what it reports, as nothing else was looked at;
+  // its lines by their numbers, for what is drawn from them; and which of them are of a port ("mlx5_0/1") or
   // a GPU.
   std::string scope;
   std::map<uint32_t, std::string> lines;

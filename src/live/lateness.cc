@@ -134,7 +134,7 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
     // Members number alike and in order: what is older and not whole will not be.
     while (!function.open.empty() && function.open.begin()->first <= number) drop_oldest(function);
   }
-  // An operation of which one member never tells stays open, so the number of open ones is bounded.
+  // An operation that one member never reports stays open, so the number of open ones is bounded.
   while (function.open.size() > kWindow || (held_ > kMostHeld && !function.open.empty()))
     drop_oldest(function);
   return compared;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at all files of a run again and again, so a look costs what was written since the last one. Files of
-// CUPTI come after the others in each look: their kernels are told after what launched them.
+// CUPTI come after the others in each look: their kernels are reported after what launched them.
 #include "live/live_run.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ Result<void> LiveRun::refresh() {
   };
   has_kernels_ = std::any_of(named.begin(), named.end(),
                              [](const std::string& path) { return path.ends_with(".cuda.lks"); });
-  // Kernels are told after what launched them.
+  // Kernels are reported after what launched them.
   refresh_those(false);
   refresh_those(true);
   std::erase_if(files_, [&](const auto& file) { return !file.second.tail || !named.contains(file.first); });

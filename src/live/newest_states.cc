@@ -150,7 +150,7 @@ bool NewestStates::lives(const Process& process, int64_t heartbeat_ns) {
 void NewestStates::complete(Process& process) {
   const int64_t heartbeat_ns = heartbeat_of(process);
   model::FollowedProcess& state = process.state;
-  // Nothing has happened since the part was read: it tells of now, too.
+  // Nothing has happened since the part was read: it shows now, too.
   if (process.is_read) {
     const model::Process& row = state.part->process.row;
     state.heartbeat_ns = row.heartbeat_ns == 0 ? 0 : row.heartbeat_ns + heartbeat_ns - process.heartbeat_ns;
@@ -184,7 +184,7 @@ Result<std::vector<model::FollowedProcess>> NewestStates::look() {
   for (auto& [key, process] : processes_) {
     refresh(process);
     const bool is_first = process.state.part == nullptr;
-    // What moves is told at once, if that is cheap; what stands still, with all that its rank has under way.
+    // What moves is sent at once, if that is cheap; what stands still, with all that its rank has under way.
     const bool is_wanted = !process.is_read || process.still > 0;
     if (is_first || (is_wanted && now_ns >= process.next_read_ns)) due.push_back(&process);
   }

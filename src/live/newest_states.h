@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The newest state of each process of a run that this host sees, as the analyses need it: read with the same
 // code as a finished run, but only when something has changed, and so seldom that it costs a hundredth of a
-// core. In between, readers/native/tail/live_tail.h tells cheaply whether anything has.
+// core. In between, readers/native/tail/live_tail.h says cheaply whether anything has.
 #pragma once
 #include <map>
 #include <memory>
@@ -29,7 +29,7 @@ class NewestStates {
   bool all_ended() const { return all_ended_; }
 
  private:
-  // What tells that a process has done something.
+  // What shows that a process has done something.
   struct Progress {
     double ops = 0;
     uint64_t dropped = 0;
@@ -47,7 +47,7 @@ class NewestStates {
   struct Process {
     std::vector<File> files;
     std::vector<Progress> progress;  // of each file, at the last look
-    bool is_read = false;            // the part tells all of that
+    bool is_read = false;            // the part has all of that
     uint32_t still = 0;              // looks since it moved
     int64_t next_read_ns = 0;        // CLOCK_MONOTONIC
     int64_t heartbeat_ns = 0;        // of the tails, when the part was read

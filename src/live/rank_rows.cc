@@ -62,7 +62,7 @@ void measure(const SeenProcess& process, const SeenComm& comm, const Front& fron
     if (newest.age_ns > late_ns || waiting.empty()) waiting = func;
     late_ns = std::max({late_ns, newest.age_ns, int64_t{1}});
   }
-  // A row tells of one communicator, the one whose front waits longest.
+  // A row is about one communicator, the one whose front waits longest.
   if (behind == 0 || late_ns < row.late_ns) return;
   row.behind = behind;
   row.late_ns = late_ns;

@@ -49,7 +49,7 @@ struct RankRow {
 // As sentences name it.
 model::Who who_is(const RankRow& row);
 
-// The verdict speaks of the worst state that a rank is in, and of no other.
+// The verdict names the worst state that a rank is in, and of no other.
 // All processes of a run at one look.
 struct RankRows {
   std::vector<RankRow> rows;  // by rank

@@ -26,7 +26,7 @@ inline constexpr uint8_t kFlagComplete = 0x08;
 inline constexpr uint8_t kFlagIntraSync = 0x10;
 inline constexpr uint8_t kFlagSymmetric = 0x20;
 inline constexpr uint8_t kFlagGpuTimes = 0x40;
-// Of operations that a program declared, or that PyTorch's own files tell.
+// Of operations that a program declared, or that PyTorch's own files report.
 inline constexpr uint8_t kFlagSeqKnown = 0x02;
 inline constexpr uint8_t kFlagP2p = 0x04;
 inline constexpr uint8_t kFlagAsyncKnown = 0x08;

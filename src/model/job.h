@@ -48,8 +48,8 @@ struct JobOps {
   Column<uint8_t> gpu_source;       // GpuTimeSource
   Column<uint64_t> torch_comms_id;  // 0 not known; empty where no operation of the process has one
   Column<StringId> place;           // where the program called it; likewise
-  // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it
-  // is over, and some time later, or never: without them it may run, or have ended.
+  // What was entered since then reports that its GPU work begins, when it does. The rest has GPU times once
+  // it is over, and some time later, or never: without them it may run, or have ended.
   static constexpr int64_t kNeverReported = INT64_MAX;
   int64_t gpu_reported_from_ns = 0;
 
@@ -97,7 +97,7 @@ struct Member {
   enum class Alignment : uint8_t {
     kFromStart,  // everything since the communicator began was kept, or counted
     kBySeq,      // NCCL's numbers agree with another member's, or its source numbered all members
-    kNone,       // older operations are gone and nothing tells how many
+    kNone,       // older operations are gone and nothing shows how many
   } alignment = Alignment::kFromStart;
 };
 
@@ -138,7 +138,7 @@ enum class NetTransport : uint8_t { kUnknown, kIb, kSocket };
 // them follow one another, and how large they are. Transfers of one lane overlap within an operation, and not
 // beyond it.
 struct Traffic {
-  uint8_t kind = 0;  // EventKind: Coll, P2p, ...; 0 unknown: nothing tells what it may be compared with
+  uint8_t kind = 0;  // EventKind: Coll, P2p, ...; 0 unknown: nothing shows what it may be compared with
   StringId func = 0, algo = 0, proto = 0;  // of a collective
   uint8_t channels = 0;                    // of the operation; 0 unknown
   uint8_t transfers = 0, size = 0;  // octaves: of an operation on one lane, and the mean of their bytes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest job that a file may tell of. Files are hostile, and tables are made as large as such numbers
+// The largest job that a file may describe. Files are hostile, and tables are made as large as such numbers
 // say.
 #pragma once
 #include <cstdint>

@@ -28,7 +28,7 @@ std::vector<RecordGap> record_gaps(const Job& job) {
     RecordGap& gap = gaps[job.losses.process[i]];
     gap.unproven = gap.unproven || kind == kLossUnproven;
     if (!at_end && !inside) continue;
-    // Of several gaps one at the end is told: it leaves open what the process did last.
+    // Of several gaps one at the end is reported: it leaves open what the process did last.
     if (gap.text.empty() || (at_end && !gap.at_end)) {
       const std::string_view detail = job.text(job.losses.detail[i]);
       gap.text = std::to_string(job.losses.count[i]) + " " + std::string(detail.substr(0, detail.find(": ")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cut or damage took of the record of a process, as its losses tell. Such a process may have done more
+// What a cut or damage took of the record of a process, as its losses show. Such a process may have done more
 // than its record says: it can wait and can be unknown, but what is missing of it proves nothing against it.
 #pragma once
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are equal over a run, and counts that only a whole process tells: what tables of a run have
+// Numbers that are equal over a run, and counts that only a whole process gives: what tables of a run have
 // beside the model's own columns. Computed for one trace at a time; what has to last over the run (hosts,
 // communicators) is kept.
 #pragma once
@@ -14,9 +14,9 @@
 
 namespace lockstep::model {
 
-// Which numbers of operations mean the same on all ranks, as far as one trace tells: those of two ranks
+// Which numbers of operations mean the same on all ranks, as far as one trace shows: those of two ranks
 // compare if they are counted from the same place. A ring has forgotten how many came before; only job/match,
-// which has all ranks at hand, may then tell.
+// which has all ranks at hand, may then decide.
 class OperationNumbers {
  public:
   static constexpr int64_t kFromBegin =

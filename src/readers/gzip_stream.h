@@ -21,7 +21,7 @@ namespace lockstep::readers {
 class GzipStream {
  public:
   static bool is_gzip(std::span<const std::byte> first_bytes);
-  // An error only if the file cannot be read at all; damage is told by damage(), behind the bytes before it.
+  // An error only if the file cannot be read at all; damage is given by damage(), behind the bytes before it.
   static Result<std::unique_ptr<GzipStream>> open(const std::string& path);
   ~GzipStream();
   GzipStream(const GzipStream&) = delete;

@@ -26,20 +26,20 @@ struct Format {
   // Opens files of this format as one source; files of one process become one process. A file that cannot be
   // read at all is a run loss, unless it is the only one. nullptr: it describes a job, but no operations.
   Result<std::unique_ptr<model::TraceSource>> (*open)(std::vector<std::string> paths);
-  // What tells the format may stand far from the beginning: `sniff` is asked again with up to
+  // What shows the format may stand far from the beginning: `sniff` is asked again with up to
   // kDeepSniffBytes.
   bool sniff_deep = false;
   std::string_view setting = {};  // what a user sets so that each rank of a job leaves such a file
   bool reports_hangs = false;     // reports that cannot tell ask for it
-  // What tells the format may stand anywhere: whether a file that begins so, and that no `sniff` accepts, has
+  // What shows the format may stand anywhere: whether a file that begins so, and that no `sniff` accepts, has
   // to be opened to know; and whether it then is of the format. Both or neither.
   bool (*may_be)(std::span<const std::byte> first_bytes) = nullptr;
   bool (*sniff_file)(const std::string& path) = nullptr;
   // True of a file that is of this format but no evidence of its own, as it was made from a run: it is taken
   // where a user names it, not where it lies in a directory.
   bool (*sniff_named)(std::span<const std::byte> first_bytes) = nullptr;
-  // True of a file that a user may mean as one of this format though nothing in it tells: asked last, of what
-  // a user names.
+  // True of a file that a user may mean as one of this format though nothing in it shows it: asked last, of
+  // what a user names.
   bool (*may_be_meant)(std::span<const std::byte> first_bytes) = nullptr;
 };
 

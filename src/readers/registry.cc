@@ -411,9 +411,9 @@ class Sorter {
 
 Error several_formats(const Inputs& inputs, const FormatFiles& a, const FormatFiles& b) {
   return {ErrorCode::kUnsupported,
-          "is of another format (" + std::string(b.format->name) + ") than others (" +
+          "has another format (" + std::string(b.format->name) + ") than others (" +
               std::string(a.format->name) +
-              "), and is not read together with them; `lockstep diagnose` takes all",
+              "), and cannot be read together with them; `lockstep diagnose` takes any mix",
           inputs.unpacker->shown(b.files.front())};
 }
 

@@ -188,7 +188,7 @@ TEST_F(SortTest, OneRunHasOneFormat) {
   EXPECT_NE(only_log.error().message().find("holds no operations"), std::string::npos);
   auto both = open({log, fr});
   ASSERT_FALSE(both);
-  EXPECT_NE(both.error().message().find("`lockstep diagnose` takes all"), std::string::npos);
+  EXPECT_NE(both.error().message().find("`lockstep diagnose` takes any mix"), std::string::npos);
   EXPECT_TRUE(open({fr}));
   EXPECT_TRUE(open({root_.string()})) << "a log that lies beside dumps is left alone";
 }

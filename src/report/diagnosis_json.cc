@@ -20,7 +20,7 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
   return {{"value", effect->value}, {"unit", effect->unit}, {"low", effect->low}, {"high", effect->high}};
 }
 
-// Logs and snapshots hold no processes: of them only the ranks and hosts are known that they speak for.
+// Logs and snapshots hold no processes: of them only the ranks and hosts are known that they are about.
 void add_inputs(const verdict::Evidence& evidence, Json& list) {
   if (!evidence.job) {
     for (const auto& [rank, host] : evidence.hosts)
@@ -48,7 +48,7 @@ void add_inputs(const verdict::Evidence& evidence, Json& list) {
   }
 }
 
-// Where an offset is told: the ends of its pieces and some between, on the host's clock.
+// Where an offset is given: the ends of its pieces and some between, on the host's clock.
 constexpr size_t kKnots = 5;
 
 // At a few of the knots.

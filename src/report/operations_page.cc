@@ -200,7 +200,7 @@ class Waterfall {
         ->second;
   }
 
-  // From the first call that the process' clock tells of.
+  // From the first call on the process's clock.
   Json since_zero(uint32_t process, int64_t placed_ns) const {
     const auto zero = zeros_.find(context_.clock_of(process));
     if (zero == zeros_.end()) return nullptr;
@@ -351,7 +351,7 @@ class Waterfall {
   const model::JobComm& comm_;
   std::map<uint32_t, const MemberWait*> wait_of_;  // by member
   std::vector<Slot> slots_;
-  std::map<uint32_t, int64_t> zeros_;  // by clock: the first time that it tells
+  std::map<uint32_t, int64_t> zeros_;  // by clock: its first time
   int64_t begin_ns_ = INT64_MAX, end_ns_ = INT64_MIN;
 };
 
@@ -414,7 +414,7 @@ Json operations_page(const ReportContext& context, const WaitTable& waits, Opera
   if (!context.has_one_clock())
     notes.push_back(
         "Clocks of some hosts could not be aligned: the times of such a host count from its own first call, "
-        "and do not compare with those of other hosts. An operation across such hosts has no length.");
+        "and cannot be compared with those of other hosts. An operation across such hosts has no length.");
   return {{"total", operations_in(context.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
 }
 

@@ -93,7 +93,7 @@ Json processes_page(const ReportContext& context) {
     return {{"rows", Json::array()},
             {"omitted", 0},
             {"losses", losses_json(context)},
-            {"notes", {"No process: nothing that was given holds operations."}}};
+            {"notes", {"No process: no input holds operations."}}};
   const Job& job = context.job();
   std::vector<uint32_t> order(job.processes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

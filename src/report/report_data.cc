@@ -22,7 +22,7 @@ using model::Job;
 
 constexpr const char* kPages[] = {"lateness", "operations", "bandwidth", "topology", "network", "steps"};
 constexpr const char* kNoJob =
-    "Nothing that was given holds operations: capture with `lockstep trace`, or give Flight Recorder "
+    "No input holds operations: capture with `lockstep trace`, or give Flight Recorder "
     "dumps, traces of PyTorch's profiler or Inspector's logs.";
 
 // The last part of the path, as people call the run.

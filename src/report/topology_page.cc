@@ -25,7 +25,7 @@ using readers::nccl_log::LogModel;
 constexpr size_t kGpusMost = 1024, kCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
 
 constexpr const char* kNoRings =
-    "How rings and trees run is in NCCL's logs alone, and none given here cover all ranks: NCCL_DEBUG=INFO "
+    "Only NCCL's logs show rings and trees, and none given here cover all ranks: NCCL_DEBUG=INFO "
     "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside "
     "the run.";
 

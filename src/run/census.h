@@ -18,7 +18,7 @@
 namespace lockstep::run {
 
 // A process as the last thorough look saw it. `argv` is what may be kept of it; `rank` and `world` are -1
-// where its environment tells none.
+// where its environment gives none.
 struct SeenProcess {
   int64_t pid = 0, parent = 0;
   uint64_t start_ticks = 0;

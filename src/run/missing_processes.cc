@@ -211,7 +211,7 @@ void note_captured(CensusReport& census, const std::vector<ProcessFile>& files) 
     auto seen = std::find_if(all.begin(), all.end(), [&](const SeenProcess& other) {
       return other.pid == file.process.pid && other.start_ticks == file.process.start_ticks;
     });
-    // It lived between two samples: its file tells that it was there.
+    // It lived between two samples: its file shows that it was there.
     if (seen == all.end()) {
       if (file.rank < 0) continue;  // other launchers on this host share the run
       seen = all.emplace(all.end());

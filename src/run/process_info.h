@@ -21,7 +21,7 @@ struct ProcessIdentity {
   uint64_t start_ticks = 0;  // field 22 of /proc/<pid>/stat
 };
 
-// Of this process. "unknown" and 0 stand for what the system does not tell. Any thread.
+// Of this process. "unknown" and 0 stand for what the system does not say. Any thread.
 ProcessIdentity own_identity();
 
 struct ProcessStat {

@@ -204,7 +204,7 @@ RunDirectory::Others RunDirectory::others() const {
     ++others.registered;
     if (registration->state != "running") continue;
     auto alive = is_alive(registration->process);
-    // Of this host the kernel knows; of others their file's age tells, by the server's clock alone.
+    // Of this host the kernel knows; of others their file's age shows, by the server's clock alone.
     if (alive.value_or(now - modified_seconds(path) < kSilentSeconds)) ++others.running;
   }
   return others;

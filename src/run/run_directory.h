@@ -15,7 +15,7 @@
 // A directory is never reused: launchers that one job starter began together share one, every other run gets
 // a new one, numbered if need be. Nothing that is not listed above is ever removed. Creating the manifest
 // decides who owns the directory, creating the lock decides who merges, so both work over NFS. A launcher
-// that died is told by its process on the same host and by a silent minute on others.
+// that died is recognised by its process on the same host and by a silent minute on others.
 #pragma once
 #include <optional>
 #include <string>

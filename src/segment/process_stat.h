@@ -10,7 +10,7 @@ struct ProcessStat {
   char state = 0;
   int64_t parent = 0;
   uint64_t threads = 0;
-  uint64_t start_ticks = 0;  // of the clock that sysconf(_SC_CLK_TCK) tells, since boot
+  uint64_t start_ticks = 0;  // of the clock that sysconf(_SC_CLK_TCK) gives, since boot
 
   // A main thread that has ended is a zombie while others of its process go on.
   bool has_ended() const { return state == 'X' || (state == 'Z' && threads <= 1); }

@@ -63,7 +63,7 @@ struct PushResult {
 // LOCKSTEP_PUSH_KEY; empty: not set.
 std::string key_of_environment();
 
-// Whether it can be a target at all, which the end of a long reading should not have to tell.
+// Whether it can be a target at all, which the end of a long reading should not have to find out.
 Result<void> check_target(const FleetTarget& target);
 
 // Sends what is not there yet, and compares. Whatever ends it, also kill -9: the same call goes on from

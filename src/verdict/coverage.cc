@@ -170,7 +170,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (coverage.unaligned_clocks > 0) {
     lines.push_back(plural(coverage.unaligned_clocks, "clock") +
-                    " could not be aligned: times were compared on each clock alone.");
+                    " could not be aligned: times were compared only within each clock.");
   }
   if (coverage.clock_contradictions > 0) {
     lines.push_back(plural(coverage.clock_contradictions, "operation") +
@@ -187,7 +187,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
 }
 
 std::vector<std::string> absent_from(const DiagnosedRun& run) {
-  // Ranks that any kind of evidence knows: what a kind lacks is told against these and not against the
+  // Ranks that any kind of evidence knows: what a kind lacks is counted against these and not against the
   // launcher's number, which may be unknown.
   std::vector<std::string> lines;
   for (const Evidence& evidence : run.evidence) {
@@ -201,7 +201,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
     for (const int32_t rank : all) {
       if (!evidence.hosts.contains(rank)) absent.push_back(rank);
     }
-    // Evidence that tells of no rank at all is not about ranks.
+    // Evidence that mentions no rank at all is not about ranks.
     if (absent.empty() || evidence.hosts.empty()) continue;
     std::string line = evidence.source + ": none of " + wording::ranks(absent) + '.';
     if (const readers::Format* format = format_of(evidence); !format->setting.empty())

@@ -43,7 +43,7 @@ std::string alive_sentence(const Coverage& coverage);
 // One sentence for each thing that the diagnosis had to do without, and what would change that.
 std::vector<std::string> not_seen(const Coverage& coverage);
 
-// Ranks that one kind of evidence tells of and another does not: who, and the setting that makes them leave
+// Ranks that one kind of evidence mentions and another does not: who, and the setting that makes them leave
 // it.
 std::vector<std::string> absent_from(const DiagnosedRun& run);
 

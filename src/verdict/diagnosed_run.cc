@@ -157,7 +157,7 @@ class Reading {
     if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
     if (!run_.link_samples.empty()) add_link_evidence(run_.link_samples, run_.evidence, findings);
     add_link_checks(run_.link_checks, run_.evidence, findings);
-    // Behind both: it leaves alone what counters or checks have told of.
+    // Behind both: it leaves alone what counters or checks have reported.
     add_wanted_checks(run_.evidence, findings);
     if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
     // That there is too little to call the job healthy is asked last: any other verdict makes it pointless.

@@ -30,11 +30,11 @@ struct Evidence {
   std::optional<model::Job> job;               // none: it holds no operations
   std::vector<job::match::CommMatch> matches;  // by row of the job's comms
   join::TimeSpan span;
-  std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
+  std::map<int32_t, std::string> hosts;  // of the ranks that it mentions; a name may be empty
   std::string content;                   // what it holds, where that is no job: "8 files, 1,234 lines"
   std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
   bool is_of_now = false;                                   // it was asked who is stuck, and nothing else
-  bool is_of_hosts = false;  // it tells of hosts, and neither of ranks nor of operations
+  bool is_of_hosts = false;  // it is about hosts, and neither about ranks nor operations
   bool is_empty = false;     // snapshots without a communicator
 };
 
@@ -69,7 +69,7 @@ struct DiagnosedRun {
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress);
 
-// statements.cc: evidence that tells of a job without operations, judged; nothing for formats that hold
+// statements.cc: evidence about a job without operations, judged; nothing for formats that hold
 // operations.
 struct Statement {
   Evidence evidence;

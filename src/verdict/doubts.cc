@@ -266,7 +266,7 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   Finding finding = doubt(FindingId::kEvidenceMissingLittle, run);
   finding.statement =
       logs_alone && warned > 0
-          ? "NCCL warned " + plural(warned, "time") + "; the logs cannot show whether the job is healthy"
+          ? "NCCL printed " + plural(warned, "warning") + "; the logs cannot show whether the job is healthy"
       : logs_alone ? "the logs show no problem, but cannot show that the job is healthy"
       : ops == 0   ? "no problem was seen, but no operation was recorded: too little to call the job healthy"
                    : "no problem was seen, but of " + plural(ops, "operation") + " only " +

@@ -103,7 +103,7 @@ class GpuJoining {
       for (const std::string& gpu : gpus) compare_clocks(gpu, host, is_explained, finding);
   }
 
-  // The driver tells both the kernel's log and us.
+  // The driver reports to both the kernel's log and us.
   void confirm(Finding& finding, const HostSamples& host) {
     for (const LinkTrouble& trouble : host.gpu_troubles) {
       const size_t xid = trouble.says.find("Xid");

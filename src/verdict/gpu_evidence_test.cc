@@ -52,7 +52,7 @@ class GpuEvidence : public ::testing::Test {
   }
   static LinkTrouble xid(const std::string& gpu) {
     return trouble(FindingId::kAbortedXid, gpu,
-                   "the driver reported Xid 79: the GPU cannot be reached any more");
+                   "the driver reported Xid 79: the GPU can no longer be reached");
   }
   Finding& finding(FindingId id, std::vector<int32_t> ranks, std::vector<std::string> hosts) {
     Finding& added = findings_.emplace_back(id);

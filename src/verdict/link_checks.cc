@@ -160,20 +160,20 @@ class SettingBeside {
     const std::string of = gpus ? " of these GPUs of " + wording::name(host) : " of " + wording::name(host);
     for (size_t i = 0; i < std::min(troubles.size(), kMostFactsCited); ++i) {
       cite(check, host, *troubles[i],
-           gpus ? "supports this" : "may explain this, as which GPUs it is about is unknown", finding);
+           gpus ? "supports this" : "may explain this; it does not say which GPUs it is about", finding);
       if (gpus) add_advice(troubles[i]->remedy, finding);
     }
     cited.insert(troubles.begin(), troubles.end());
     if (!troubles.empty()) return;
     if (pairs > 0)
       add_line(finding,
-               check.tool + " speaks against a slow link: " +
+               check.tool + " contradicts a slow link: " +
                    (gpus ? "between these GPUs of " + wording::name(host) : "on " + wording::name(host)) +
                    " no copy is slower than its siblings (" + wording::count(pairs, "rate") +
                    " compared); the job may have shared the link with others");
     if (nvlinks > 0)
       add_line(finding, check.tool + " shows no fault: the NVLinks" + of + " are " +
-                            (counts_errors ? "up, without errors" : "up; errors it does not tell"));
+                            (counts_errors ? "up, without errors" : "up; it does not show errors"));
   }
 
   // The ports that this finding's data must have crossed; nothing where there is a choice.
@@ -222,7 +222,7 @@ class SettingBeside {
     add_line(finding,
              check.tool + " shows no fault: of " + wording::name(host) + ' ' +
                  (looked_at == 1 ? "the port is" : "all " + wording::count(looked_at, "port") + " are") +
-                 " active, and none is slower than its siblings; errors it does not tell");
+                 " active, and none is slower than its siblings; it does not show errors");
   }
 
   void add_as_they_are(const LinkCheck& check) {
@@ -249,10 +249,10 @@ class SettingBeside {
           (host.empty() ? wording::name(check.file) : wording::name(host)) + ": " + finding.statement;
       finding.hosts.clear();
       if (!host.empty()) finding.hosts = {host};
-      finding.evidence.push_back(
-          host.empty() ? "which host of the job it is of is unknown: put the host's name into the file's name"
-                       : "only possible: no slow transfer points to it, and when " + check.tool +
-                             " was run is unknown");
+      finding.evidence.push_back(host.empty()
+                                     ? "it names no host of the job: put the host name into the file name"
+                                     : "only possible: no slow transfer points to it, and the time of " +
+                                           check.tool + " is unknown");
       finding.sources = {std::string(kLinkChecks)};
       findings_.push_back(std::move(finding));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What checks of hosts' links add to a diagnosis: what other tools printed, and records of `lockstep links`.
 // Their time is unknown and may not be the job's, so they support a finding about a slow or stuck transfer,
-// or speak against it, and prove nothing. A trouble that no such finding is about is a finding of its own.
+// or contradict it, and prove nothing. A trouble that no such finding is about is a finding of its own.
 //
 // A file's host is the one that it names; else the one that has its GPUs (by UUID); else the one whose name
 // is a word of the file's name; else the job's only one. Without one it is set beside no finding.

@@ -27,7 +27,7 @@ using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
 
-// Another run's, as evidence of any kind is told from it (verdict/join/join.h).
+// Another run's, as evidence of any kind is distinguished from it (verdict/join/join.h).
 constexpr int64_t kOtherTimeNs = 600'000'000'000;
 constexpr size_t kMostCongestion = 2;
 
@@ -89,7 +89,7 @@ class Joining {
     findings_.push_back(std::move(finding));
   }
 
-  // Logs that tell of the same port: what each says, the other confirms.
+  // Logs that mention the same port: what each says, the other confirms.
   void confirm(const HostSamples& host) {
     for (const LinkTrouble& trouble : host.troubles)
       for (Finding& finding : findings_) {
@@ -191,7 +191,7 @@ class Joining {
     }
     if (!is_explained && !may_be_explained) add_quiet(finding, host, places.has_value());
     for (size_t i = 0; i < std::min(host.congestion.size(), kMostCongestion); ++i)
-      finding.evidence.push_back(std::string(kLinkCounters) + ": no fault of a link: " + host.congestion[i]);
+      finding.evidence.push_back(std::string(kLinkCounters) + ": not a link's fault: " + host.congestion[i]);
   }
 
   static void add_quiet(Finding& finding, const HostSamples& host, bool on_path_only) {
@@ -206,13 +206,13 @@ class Joining {
     finding.evidence.push_back(of + "looked at " + wording::count(host.watched, "device") + " of " +
                                wording::name(host.host) + " from " + format_time(host.first_ns) + " to " +
                                format_time(host.last_ns) + ": " +
-                               (!others        ? "no error rose"
-                                : on_path_only ? "no error rose on the cards nearest to these GPUs"
-                                               : "no error rose in the time in question"));
+                               (!others        ? "no error counter rose"
+                                : on_path_only ? "no error counter rose on the cards nearest to these GPUs"
+                                               : "no error counter rose in the time in question"));
     add_source(kLinkCounters, finding);
   }
 
-  // What nothing else tells of.
+  // What nothing else reports.
   void add_possible(const std::vector<const HostSamples*>& hosts) {
     std::vector<TroubleAlone> alone;
     for (const HostSamples* const host : hosts)
@@ -221,7 +221,7 @@ class Joining {
         // A port that nobody uses slows nobody down.
         const bool is_note = trouble.moved_data == false || trouble.severity == Severity::kNote;
         alone.push_back({host, &trouble, is_note,
-                         is_note ? "only a note: it carried hardly any data"
+                         is_note ? "only a note: it moved hardly any data"
                                  : "only possible: no slow transfer and no log line points to it"});
       }
     for (Finding& finding : findings_of(kLinkCounters, "", alone)) {
@@ -260,8 +260,8 @@ std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
   std::string text = plural(hosts.size(), "host") + ", " + plural(devices, "device") + ", from " +
                      format_time(first) + " to " + format_time(last) + ": " +
                      (!troubled.empty() ? "trouble with " + plural(troubled.size(), "device")
-                      : devices == 0    ? "no counter of errors could be read"
-                                        : "no error rose");
+                      : devices == 0    ? "no error counter could be read"
+                                        : "no error counter rose");
   if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
   if (full > 0) text += "; " + plural(full, "host") + " stopped sampling when its log was full";
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sampled counters of links add to a diagnosis. A trouble of a card on the path of a transfer that is
-// slow or stuck, in the time in question, is its likely cause, and a confirmed one where NCCL's log tells of
+// slow or stuck, in the time in question, is its likely cause, and a confirmed one where NCCL's log mentions
 // that port as well: it stands in that finding. Any other trouble is a finding of its own, and only possible.
 // A finding about a slow or stuck transfer whose counters are quiet says so.
 #pragma once

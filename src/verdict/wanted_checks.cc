@@ -50,7 +50,7 @@ std::string on_hosts(const Finding& finding) {
 
 void add_wanted_checks(const std::vector<Evidence>& evidence, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
-    // Of transport errors NCCL's log tells already, and link checks name what they have looked at.
+    // Of transport errors NCCL's log says it already, and link checks name what they have looked at.
     if (!is_about_transfers(finding) || class_of(finding.id) == analysis::FindingClass::kTransportError ||
         !finding.needed_evidence.empty() || is_looked_at(finding))
       continue;

@@ -8,7 +8,7 @@
 
 namespace lockstep::verdict {
 
-// After add_link_evidence() and add_link_checks(): what they have told of is left alone, as is a finding that
+// After add_link_evidence() and add_link_checks(): what they have said is left alone, as is a finding that
 // wants something else.
 void add_wanted_checks(const std::vector<Evidence>& evidence, std::vector<analysis::Finding>& findings);
 

@@ -94,7 +94,7 @@ test('a rank, a host and a communicator are found by number and name', async () 
   await find('mesh_tp');
   await report.becomes(() => address(report), '#topology?comm=2');
   await find('nobody of this name');
-  assert.match(await report.text('dialog'), /Nothing of that name/);
+  assert.match(await report.text('dialog'), /No match/);
   await report.page.keyboard.press('Escape');
   await report.becomes(() => report.page.locator('dialog').count(), 0);
   await report.close();

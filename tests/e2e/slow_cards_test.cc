@@ -138,14 +138,14 @@ TEST_F(SlowCards, TheRightPortIsTheLikelyCauseAndNoOther) {
       write_counters(other);
       document = diagnose(1);
       EXPECT_TRUE(cited(document["verdict"], "likely").empty()) << document["verdict"];
-      EXPECT_EQ(cited(document["verdict"], "no error rose on the cards nearest").size(), 1u)
+      EXPECT_EQ(cited(document["verdict"], "no error counter rose on the cards nearest").size(), 1u)
           << document["verdict"];
       EXPECT_EQ(from_counters(document), 1u);
 
       write_counters({});
       document = diagnose(1);
       EXPECT_TRUE(cited(document["verdict"], "likely").empty());
-      EXPECT_FALSE(cited(document["verdict"], "no error rose").empty()) << document["verdict"];
+      EXPECT_FALSE(cited(document["verdict"], "no error counter rose").empty()) << document["verdict"];
       EXPECT_EQ(from_counters(document), 0u);
     }
 }

@@ -103,8 +103,8 @@ TEST_F(Tools, WhatIsLeftOutIsNamedAndChangesTheExitCode) {
       EXPECT_TRUE(has(part.out, "notes: not a file of a known format")) << part;
       const Finished none = do_here(lockstep(with_other));
       EXPECT_EQ(none.code, 2) << none;
-      EXPECT_TRUE(has(none.err, "is of another format (kineto)")) << none;
-      EXPECT_TRUE(has(none.err, "`lockstep diagnose` takes all")) << none;
+      EXPECT_TRUE(has(none.err, "has another format (kineto)")) << none;
+      EXPECT_TRUE(has(none.err, "`lockstep diagnose` takes any mix")) << none;
     }
   }
 }

@@ -151,7 +151,7 @@ TEST(FollowedRun, SurvivesAStoreThatHoldsAnything) {
     const auto was = std::exchange(cell.number, uint64_t{1} << 63 | 1);
     const Finished wild = lockstep({"diagnose", store.url() + "#job 7"});
     EXPECT_EQ(wild.code, 2) << wild;
-    EXPECT_NE(wild.err.find("`now_processes` holds what is no state"), std::string::npos) << wild;
+    EXPECT_NE(wild.err.find("`now_processes` holds a row that is not a state"), std::string::npos) << wild;
     cell.number = was;
   }
 }

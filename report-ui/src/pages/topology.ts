@@ -237,7 +237,7 @@ function draw(view: View): Child[] {
       ],
       null,
       () => edgesTable(view, edges),
-      [folded ? `${plural(page.hosts.length - drawn_hosts.length, 'other host')} of which no finding tells ${page.hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
+      [folded ? `${plural(page.hosts.length - drawn_hosts.length, 'other host')} that no finding names ${page.hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved the least.`] : [])]),
   ];

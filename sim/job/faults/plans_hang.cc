@@ -215,7 +215,7 @@ Result<FaultPlan> plan_rank_dead(std::string_view variant, const FaultInput& inp
   plan.disturbance.stops[target.rank] = {target.at, inside ? Manner::kKilledInside : Manner::kKilled};
   if (inside) plan.disturbance.halted[{target.group, target.index}] = {};
   name_op(target, &plan.truth);
-  if (inside && !input.deep) plan.truth.op_index = -1;  // only GPU times tell that it did not end
+  if (inside && !input.deep) plan.truth.op_index = -1;  // only GPU times show that it did not end
   return plan;
 }
 

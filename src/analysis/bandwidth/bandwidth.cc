@@ -53,7 +53,7 @@ void compare(const std::vector<const Rate*>& equals, std::map<uint32_t, Slow>& s
     if (rate->busbw.middle > kSlow * usual || rate->busbw.high * (1 + rate->error) > median(lows)) continue;
     Slow& of = slow[rate->comm];
     of.lost_ns += rate->time_ns * (1 - rate->busbw.middle / usual);
-    // Losses of all sizes add up; the statement tells of the size that shows the link most clearly.
+    // Losses of all sizes add up; the statement is about the size that shows the link most clearly.
     if (of.worst != nullptr && of.worst->busbw.middle / of.usual_gbps <= rate->busbw.middle / usual) continue;
     of.worst = rate;
     of.usual_gbps = usual;

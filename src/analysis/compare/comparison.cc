@@ -139,10 +139,10 @@ void fill(PendingRow& pending, const Samples& b) {
   if (!typical_a || !typical_b) {
     // estimate() has no value for two reasons, and the row says which.
     const size_t fewest = std::min(row.steps_a, row.steps_b);
-    row.reason = fewest < kLeastSteps
-                     ? "in " + std::to_string(fewest) + " steps of " +
-                           (row.steps_a <= row.steps_b ? "A" : "B") + ": takes " + std::to_string(kLeastSteps)
-                     : "its times are 0";
+    row.reason = fewest < kLeastSteps ? "only " + wording::count(fewest, "step") + " in " +
+                                            (row.steps_a <= row.steps_b ? "A" : "B") + "; at least " +
+                                            std::to_string(kLeastSteps) + " are needed"
+                                      : "its times are 0";
     return;
   }
   const Ratio times = ratio(*typical_a, *typical_b);
@@ -477,7 +477,7 @@ const Row* Comparison::find(Metric metric, Level level, std::string_view func, u
     if (row.metric != metric || row.level != level) continue;
     if (level != Level::kJob && plain_func(row.func) != plain_func(func)) continue;
     if (level == Level::kSize && (size < row.size_from || size >= row.size_to)) continue;
-    // Times taken in different ways are rows of their own; the one with the most operations speaks.
+    // Times taken in different ways are rows of their own; the one with the most operations counts.
     if (best == nullptr || row.ops_b > best->ops_b) best = &row;
   }
   return best;

@@ -57,7 +57,7 @@ struct Row {
   double a = 0, b = 0;
   std::optional<Ratio> ratio{};  // nothing: cannot tell
   Change change = Change::kCannotTell;
-  std::string reason{};  // why it cannot be told, or what else is different
+  std::string reason{};  // why it cannot be determined, or what else is different
   // What the change adds to a step of one rank; < 0: what it saves. Of several classes: on average of the
   // ranks that have any.
   double cost_ns = 0;
@@ -67,7 +67,7 @@ struct Row {
 };
 
 struct Comparison {
-  // What changed first, then what did not, then what cannot be told; of each the steps, then sums before
+  // What changed first, then what did not, then what cannot be known; of each the steps, then sums before
   // their parts, and what costs most, with durations behind the rest, as they hold the waiting for whatever
   // else is slower.
   std::vector<Row> rows;

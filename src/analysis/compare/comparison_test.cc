@@ -156,7 +156,7 @@ TEST(Comparison, OfTooFewStepsCannotTell) {
   const Row& of = row(found, Metric::kBusbw, Level::kComm, "AllReduce");
   EXPECT_EQ(of.change, Change::kCannotTell);
   EXPECT_FALSE(of.ratio);
-  EXPECT_EQ(of.reason, "in 15 steps of A: takes 16");
+  EXPECT_EQ(of.reason, "only 15 steps in A; at least 16 are needed");
 }
 
 TEST(Comparison, TimesOfDifferentKindsDoNotCompare) {

@@ -181,7 +181,7 @@ std::optional<Estimate> estimate(std::span<const float> values, uint64_t seed) {
   out.value = of.mean;
   out.steps = values.size();
   out.block = depends.block;
-  // A block's length of overlapping blocks tells half as much again as separate ones would.
+  // A block's length of overlapping blocks says half as much again as separate ones would.
   const double independent = static_cast<double>(of.kept) / static_cast<double>(depends.block);
   out.freedom = std::max(2.0, (depends.block == 1 ? 1 : 1.5) * independent - 1);
   const BlockSums sums(noise, depends.block);

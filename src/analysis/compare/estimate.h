@@ -15,7 +15,7 @@
 
 namespace lockstep::analysis::compare {
 
-// Fewer steps tell nothing: with them an interval of 95 % would hold the truth less often than it says.
+// Fewer steps prove nothing: with them an interval of 95 % would hold the truth less often than it says.
 inline constexpr size_t kLeastSteps = 16;
 // Of the steps, at either end: what is rarer than that does not move the typical value.
 inline constexpr double kTrimmed = 0.1;

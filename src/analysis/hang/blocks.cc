@@ -203,7 +203,7 @@ class CommBlocks {
   bool has_gap(const Member& member) const { return job_state_.gap(member.process).any(); }
 
   // The first operation of the lane, a row, that the other end has not called. Where the record of either has
-  // gaps, counts do not tell: whoever's GPU runs an operation of the lane, or who stands still behind one,
+  // gaps, counts do not show it: whoever's GPU runs an operation of the lane, or who stands still behind one,
   // may wait in it.
   std::optional<uint32_t> waits_in(const Member& member, const model::Lane& lane, const Member& other,
                                    const model::Lane* there) const {
@@ -479,7 +479,7 @@ class CommBlocks {
   std::vector<uint32_t> members_;
   uint32_t least_ = kNoIndex, most_ = 0;
   bool used_ = false, found_ = false;
-  bool unknown_ = false;  // the newest operation may be one that a torn record does not tell of
+  bool unknown_ = false;  // the newest operation may be one that a torn record does not mention
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ class BrokenOff {
   }
 
  private:
-  // Whose record is whole: what it does not tell of did not happen.
+  // Whose record is whole: what it does not mention did not happen.
   std::vector<uint32_t> whole(const std::vector<uint32_t>& actors) const {
     std::vector<uint32_t> whole;
     std::copy_if(actors.begin(), actors.end(), std::back_inserter(whole),

@@ -8,7 +8,7 @@
 namespace lockstep::analysis::hang {
 namespace {
 
-constexpr uint32_t kLeastGaps = 4;  // fewer tell nothing
+constexpr uint32_t kLeastGaps = 4;  // fewer prove nothing
 
 void add_gaps(const model::JobOps& ops, uint32_t first, uint32_t count, int64_t& largest, uint32_t& gaps) {
   int64_t before = 0;

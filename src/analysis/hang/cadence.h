@@ -12,11 +12,11 @@
 
 namespace lockstep::analysis::hang {
 
-// What wait is still normal. A heartbeat comes once a second, so nothing below that is told apart.
+// What wait is still normal. A heartbeat comes once a second, so nothing below that can be told apart.
 struct Patience {
   int64_t normal_ns = 10'000'000'000;  // the largest gap
   bool measured = false;               // else too few operations: a guess
-  bool waived = false;                 // every wait is told, and none is certain
+  bool waived = false;                 // every wait is reported, and none is certain
   int64_t suspicious_ns() const {
     return waived ? -1 : std::max<int64_t>(normal_ns + normal_ns / 2, 1'000'000'000);
   }

@@ -13,7 +13,7 @@
 namespace lockstep::analysis::hang {
 namespace {
 
-constexpr size_t kMostLinks = 4;  // told in the statement
+constexpr size_t kMostLinks = 4;  // named in the statement
 
 class CycleVerdict {
  public:

@@ -35,7 +35,7 @@ size_t standing(const JobState& job_state, const Patience& patience) {
       }));
 }
 
-// Nothing tells which of its operations have ended.
+// Nothing shows which of its operations have ended.
 bool no_gpu_times(const JobState& job_state, uint32_t actor) {
   const model::JobOps& ops = job_state.job().processes[job_state.actor(actor).process].ops;
   for (size_t i = 0; i < ops.size(); ++i) {

@@ -111,7 +111,7 @@ TEST(Doubt, WhoStandsBehindWhatAnotherHasNotCalledIsNotBlamed) {
     job.call(4, other, {.called_ms = 1050});
     const Finding finding = only_finding(job);
     const std::string follows =
-        "rank 0 calls nothing more either: what was called before may stand behind that operation";
+        "rank 0 calls nothing more either: an earlier call may be queued behind that operation";
     EXPECT_EQ(std::count(finding.evidence.begin(), finding.evidence.end(), follows), has_received);
     if (has_received) {
       EXPECT_EQ(id_text(finding.id), "never-joined");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which missing input would decide, when a job has stopped and no rank can be blamed. It speaks only if
+// Says which missing input would decide, when a job has stopped and no rank can be blamed. It reports only if
 // nothing has moved anywhere for longer than the run's cadence allows; before that, silence is not evidence
 // of anything. What is missing is chosen in the order of how much it hides: absent files, then overwritten
 // records, then a capture that ended early, then files with gaps, then GPU times.
@@ -30,7 +30,7 @@ struct Missing {
   std::vector<uint32_t> actors = {};  // whose files have gaps
 };
 
-// The GPU vendor's interface tells its kernels, each once it has ended.
+// The GPU vendor's interface reports its kernels, each once it has ended.
 bool has_kernel_times(const model::JobProcess& process) {
   const auto& sources = process.ops.gpu_source;
   return std::any_of(sources.begin(), sources.end(), [](uint8_t source) {
@@ -39,7 +39,7 @@ bool has_kernel_times(const model::JobProcess& process) {
   });
 }
 
-// What a gap hides may be what the ranks differ in: without whole files GPU times would not tell.
+// What a gap hides may be what the ranks differ in: without whole files GPU times would not show it.
 std::optional<Missing> gaps(const JobState& job_state, const Block& block) {
   const model::Job& job = job_state.job();
   std::vector<uint32_t> actors;

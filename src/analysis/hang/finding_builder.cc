@@ -16,7 +16,7 @@ namespace lockstep::analysis::hang {
 
 using wording::duration;
 
-// What GPUs of those that are blamed, then of those that wait, have not come past, where their runtime told.
+// What GPUs of those that are blamed, then of those that wait, have not come past, where their runtime says.
 static void add_open_kernels(const JobState& job_state, const std::vector<uint32_t>& actors,
                              const Block& block, Finding& finding) {
   constexpr size_t kMost = 6;
@@ -139,7 +139,7 @@ void FindingBuilder::add_followers(const std::vector<uint32_t>& followers,
                                    std::vector<std::string>& lines) const {
   if (followers.empty()) return;
   lines.push_back(list(followers) + (followers.size() == 1 ? " calls" : " call") +
-                  " nothing more either: what was called before may stand behind that operation");
+                  " nothing more either: an earlier call may be queued behind that operation");
 }
 
 void FindingBuilder::add_state(uint32_t actor_row, const Block& block,

@@ -39,7 +39,7 @@ class FindingBuilder {
   std::string operation(const Block& block) const;
   // "AllReduce of 1 MiB ncclFloat32"
   std::string signature(const model::Signature& s) const { return signature(s, s); }
-  // `beside`: what it is to be told from.
+  // `beside`: what it is to be distinguished from.
   std::string signature(const model::Signature& signature, const model::Signature& beside) const;
   // "7 ranks have waited 41.0 s for it"
   std::string wait(const Block& block, size_t waiting, bool plural = false) const;

@@ -379,7 +379,7 @@ TEST(Hang, NamesTheGpuWhoseKernelDoesNotBegin) {
   expect(findings_of(job.build()), FindingClass::kStuckInGpu, {2});
 }
 
-// CUPTI tells a kernel once it is over. What it has not told may run, and says nothing of who waits.
+// CUPTI reports a kernel once it is over. What it has not reported may run, and says nothing of who waits.
 TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
   JobBuilder job = ten_steps(4, 30'000);
   for (uint32_t rank = 0; rank < 4; ++rank) job.call(rank, 0, {.called_ms = 1000});
@@ -396,7 +396,7 @@ TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
 }
 
-// One in two hundred is told. What was called after it may well run: those who wait are taken at their call.
+// One in two hundred is known. What was called after it may well run: those who wait are taken at their call.
 TEST(Hang, ARankThatSleepsIsFoundThoughOnlySomeOperationsHaveGpuTimes) {
   JobBuilder job(8);
   const auto step = [&](int number, bool is_timed, uint32_t missing) {
@@ -642,7 +642,7 @@ TEST(Hang, AKernelBehindAReceiveFromAnIncompleteFileBlamesNobody) {
   expect(findings, FindingClass::kEvidenceMissing, {0}, Severity::kWarning);
 }
 
-// The receiver seems to have posted no buffer; its file does not tell.
+// The receiver seems to have posted no buffer; its file does not say.
 TEST(Hang, ATransferToARankWithAnIncompleteFileBlamesNobody) {
   JobBuilder job = ten_steps(3, 60'000);
   for (uint32_t rank : {0u, 1u}) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});

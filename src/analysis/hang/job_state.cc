@@ -65,7 +65,7 @@ void JobState::find_begun() {
     if (member.ops == 0 || member.alignment == model::Member::Alignment::kNone) continue;
     const model::JobOps& ops = job_.ops(member);
     uint32_t& begun = begun_[member.comm];
-    // From the newest on: the first that ended settles all before it, on every member.
+    // From the newest on: once one has ended, so have all before it, on every member.
     for (uint32_t back = 1; back <= std::min(member.ops, kDeepestQueue); ++back) {
       const uint32_t op = member.first + member.ops - back;
       if (ops.index[op] < begun) break;
@@ -236,7 +236,7 @@ void JobState::find_silent_hosts() {
     size_t processes = 0, dead = 0;
     int64_t first_end = INT64_MAX, last_end = 0;
   };
-  // Processes that the kernel reports as gone died by themselves: their host is up, as it told so.
+  // Processes that the kernel reports as gone died by themselves: their host is up, as it said so.
   std::vector<Host> hosts(job_.hosts.size());
   for (const Actor& actor : actors_) {
     Host& host = hosts[job_.processes[actor.process].host];
@@ -274,7 +274,7 @@ uint32_t JobState::torn_actor(int32_t rank) const {
   return at == actors_.end() ? kNoRow : static_cast<uint32_t>(at - actors_.begin());
 }
 
-// The members that are here tell the others.
+// The members that are here name the others.
 JobState::Spacing JobState::spacing(uint32_t comm) const {
   const model::JobComm& row = job_.comms[comm];
   // A communicator of all ranks numbers them as the launcher does.

@@ -59,13 +59,13 @@ class JobState {
   bool cut_short(uint32_t process) const { return cut_short_[process]; }
   // Its recording was switched off, and not on again.
   bool is_off(uint32_t process) const;
-  // Its file tells whether the process closed it; other tools' files do not.
+  // Its file shows whether the process closed it; other tools' files do not.
   bool is_captured(uint32_t process) const {
     return job_.files.empty() && job_.processes[process].row.retention != 0;
   }
   // Some process runs, or its heartbeat says so: more may come.
   bool is_live() const { return is_live_; }
-  // Its files are cut or damaged: what they do not tell of, it may have done all the same.
+  // Its files are cut or damaged: what they do not mention, it may have done all the same.
   bool torn(uint32_t process) const { return gaps_[process].at_end; }
   const model::RecordGap& gap(uint32_t process) const { return gaps_[process]; }
   // What is missing inside the record of the member's process may lie behind its newest operation here: later

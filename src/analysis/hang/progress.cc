@@ -32,7 +32,7 @@ Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count, uint
   // The loop went backwards, so this is the oldest that runs: those behind it in the stream wait for it.
   if (of.state == Progress::State::kRunning) return of;
   if (oldest_unknown == kNoRow) return ended ? Progress{Progress::State::kDone, kNoRow} : of;
-  // An operation before it ended and its own begin would have been told: it is in the stream and has not
+  // An operation before it ended and its own begin would have been reported: it is in the stream and has not
   // begun.
   const bool is_queued = ended && ops.is_start_reported(oldest_unknown);
   return {is_queued ? Progress::State::kQueued : Progress::State::kUnknown, oldest_unknown};

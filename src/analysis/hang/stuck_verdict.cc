@@ -16,7 +16,7 @@ namespace {
 
 using model::StepWait;
 
-constexpr size_t kMostSteps = 8;  // told in the evidence
+constexpr size_t kMostSteps = 8;  // named in the evidence
 
 const char* wait_text(StepWait wait, bool is_send) {
   switch (wait) {
@@ -242,7 +242,7 @@ void drop_starved(const JobState& job_state, const std::vector<Block>& blocks, C
     const uint32_t awaited = cause == nullptr ? model::kNoRow : network.awaited(*cause);
     starved.back() = awaited != model::kNoRow && is_held_elsewhere(blocks, culprits, root, awaited);
   }
-  // Where each waits for another one, none is told from the rest.
+  // Where each waits for another one, none stands out.
   if (culprits.cycles.empty() && std::find(starved.begin(), starved.end(), false) == starved.end()) return;
   size_t at = 0;
   std::erase_if(culprits.roots, [&](const Root&) { return starved[at++]; });

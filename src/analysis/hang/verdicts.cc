@@ -20,7 +20,7 @@ namespace {
 using wording::duration;
 
 constexpr int64_t kSoonAfter = 5'000'000'000;
-constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
+constexpr size_t kMostStates = 3;  // ranks whose state is in the evidence
 constexpr double kMoreThanLateness =
     1e18;  // ns, as a finding's weight: ten thousand ranks that wait for a day
 
@@ -98,7 +98,7 @@ class Verdicts {
     }
   }
 
-  // Whether one of them is in a group with a rank that left no file. A group of all ranks tells nothing.
+  // Whether one of them is in a group with a rank that left no file. A group of all ranks proves nothing.
   bool beside_absent(const std::vector<uint32_t>& actors) const {
     return std::any_of(actors.begin(), actors.end(), [&](uint32_t actor) {
       const auto& members = job_.processes[job_state_.actor(actor).process].members;

@@ -18,7 +18,7 @@ Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& block
 void drop_starved(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits);
 
 // cycle_verdict.cc: these ranks wait for each other. Named are those who called their two operations against
-// the order that they had kept before; all, where nothing tells who did.
+// the order that they had kept before; all, where nothing shows who did.
 Finding cycle_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Cycle& cycle);
 
 // doubt.cc: the rank left as the wait began; one that left later had its time.
@@ -59,7 +59,7 @@ void add_broken_off(const JobState& job_state, const std::vector<job::match::Dif
 void add_contradictions(const JobState& job_state, const std::vector<job::match::Difference>& differences,
                         double weight, std::vector<Finding>& findings);
 
-// evidence.cc: what could not be told, where nothing else was found.
+// evidence.cc: what could not be determined, where nothing else was found.
 void add_missing_evidence(const JobState& job_state, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do the ranks of a communicator run one NCCL? Compared are releases, and where those agree builds (GNU build
-// ids); where a library lies is nobody's fault. What a rank does not tell is not compared.
+// ids); where a library lies is nobody's fault. What a rank does not say is not compared.
 #include <algorithm>
 #include <map>
 #include <set>

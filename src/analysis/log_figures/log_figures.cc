@@ -121,7 +121,7 @@ std::vector<TransportRow> transport_rows(const LogModel& model) {
   std::map<std::pair<std::string, bool>, TransportRow> rows;
   std::map<std::pair<std::string, bool>, std::set<std::tuple<uint32_t, int32_t, int32_t, std::string>>> pairs;
   for (const Connection& row : model.connections) {
-    if (row.is_receive) continue;  // the sender tells of it too
+    if (row.is_receive) continue;  // the sender reports it too
     const auto key = std::pair(without_card(row), row.gdr);
     TransportRow& figures = rows[key];
     figures.via = key.first;

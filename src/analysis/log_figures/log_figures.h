@@ -13,7 +13,7 @@ namespace lockstep::analysis::log_figures {
 
 // Processes of one host that say the same of themselves.
 struct HostRow {
-  std::string host, version, driver, network, cards;  // empty: not told
+  std::string host, version, driver, network, cards;  // empty: unknown
   std::vector<int32_t> ranks;                         // ascending; -1 left out
   uint64_t processes = 0, warnings = 0;
 };
@@ -26,7 +26,7 @@ struct CommRow {
   std::set<int32_t> present, completed, members;  // ranks in it; members: ranks of the job
   double init_seconds = -1;
 };
-// The largest first. Of figures that ranks tell differently the largest is shown.
+// The largest first. Of figures that ranks report differently the largest is shown.
 std::vector<CommRow> comm_rows(const readers::nccl_log::LogModel& model);
 
 // Connections by transport: how many pairs of ranks, in one direction, over how many channels.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws rings, trees and connections from what each rank says of its own neighbours. It is told only where
+// Draws rings, trees and connections from what each rank says of its own neighbours. It is drawn only where
 // all whose word it takes have spoken: a guess at a missing piece would show a wiring that no job had.
 #include "analysis/log_figures/topology.h"
 
@@ -67,7 +67,7 @@ std::vector<std::string> nodes_of(const LogModel& model) {
   return nodes;
 }
 
-// By rank; null where a rank tells nothing.
+// By rank; null where a rank reports nothing.
 Parts by_rank(const Parts& parts, int32_t ranks) {
   // The size is text of a log: a changed digit must not cost gigabytes.
   constexpr int32_t kRanksMost = 1 << 16;
@@ -92,7 +92,7 @@ bool has_each_once(std::vector<int32_t> ranks) {
   return true;
 }
 
-// As rank 0 tells, else from the neighbours that each rank tells. Empty: not told, or no ring.
+// As rank 0 reports, else from the neighbours that each rank reports. Empty: unknown, or no ring.
 std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
   for (const CommPart* part : members) {
     // An order that is shorter than the communicator was cut.
@@ -131,8 +131,8 @@ std::string ring_text(const std::vector<int32_t>& order, const Parts& members,
   return text;
 }
 
-// "0 (1 (2) 4)". False: not told, or no tree.
-// Each rank tells those below it, and who is above. Damaged numbers may point back up, so depth and number of
+// "0 (1 (2) 4)". False: unknown, or no tree.
+// Each rank names those below it, and who is above. Damaged numbers may point back up, so depth and number of
 // ranks are bounded.
 bool add_branch(const Parts& members, size_t channel, int32_t rank, int32_t up, size_t depth, size_t& shown,
                 std::string& text) {
@@ -169,7 +169,7 @@ std::string tree_text(const Parts& members, size_t channel) {
   return {};
 }
 
-// Of a tree that every rank tells.
+// Of a tree that every rank reports.
 std::vector<int32_t> tops_of(const Parts& members, size_t channel) {
   std::vector<int32_t> tops;
   for (size_t rank = 0; rank < members.size(); ++rank) {
@@ -294,7 +294,7 @@ std::vector<CommWiring> comm_wirings(const LogModel& model, size_t most) {
   std::map<std::string, std::vector<uint32_t>> rows_of;
   for (uint32_t row = 0; row < model.connections.size(); ++row) {
     const Connection& connection = model.connections[row];
-    // The sender tells of it too. What may be of several communicators is drawn in none.
+    // The sender reports it too. What may be of several communicators is drawn in none.
     if (connection.comm != kNobody && !connection.is_receive)
       rows_of[model.comms[connection.comm].group].push_back(row);
   }

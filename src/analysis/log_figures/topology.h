@@ -28,7 +28,7 @@ struct Wiring {
                      // below it
 };
 
-// Pairs of ranks that use one kind of connection. Only what senders tell.
+// Pairs of ranks that use one kind of connection. Only what senders report.
 struct PairGroup {
   std::string via;  // "P2P/CUMEM", "NET/IB" without the card
   bool gdr = false;
@@ -40,10 +40,10 @@ struct PairGroup {
 struct CommWiring {
   std::string name;
   int32_t ranks = -1;
-  std::vector<int32_t> members;      // ranks of the job, of those that tell
-  std::vector<Wiring> rings, trees;  // empty: not told by all that it takes
+  std::vector<int32_t> members;      // ranks of the job, of those that report it
+  std::vector<Wiring> rings, trees;  // empty: not reported by all that it takes
   std::vector<PairGroup> pairs;
-  std::string nvls;  // empty: not told
+  std::string nvls;  // empty: unknown
 };
 // The largest communicators first; at most `most`.
 std::vector<CommWiring> comm_wirings(const readers::nccl_log::LogModel& model, size_t most);

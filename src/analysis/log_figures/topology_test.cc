@@ -60,7 +60,7 @@ TEST(Topology, ConnectionsThatFitSeveralCommunicatorsAreToldByTheirChannels) {
 TEST(Topology, WhatNotAllRanksTellIsLeftOut) {
   const auto comms = wirings_of("two_hosts");  // ranks 0 and 4
   EXPECT_EQ(comms[0].members, (std::vector<int32_t>{0, 4}));
-  EXPECT_FALSE(comms[0].rings.empty());  // rank 0 tells of all
+  EXPECT_FALSE(comms[0].rings.empty());  // rank 0 reports all
   EXPECT_TRUE(comms[0].trees.empty());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What communicators came to, and what the logs lack. A log may be cut, copied while the job ran, or printed
 // at a low level. So a communicator is called stuck only when more than the end of one log says so. Any other
-// gap is reported together with the logs that would settle it.
+// gap is reported together with the logs that would decide it.
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
@@ -71,7 +71,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
       hit.processes.insert(part->process);
       prove(view, part->first, hit);
     }
-    // The sentence tells of one communicator; the lines of all others stand below it as evidence.
+    // The sentence is about one communicator; the lines of all others stand below it as evidence.
     if (open.empty() || !hit.what.empty()) continue;
     std::sort(open.begin(), open.end());
     const std::vector<int32_t> missing = missing_ranks(parts);
@@ -80,7 +80,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
                (proven ? "did not complete it" : "the logs end before it is complete");
     if (!missing.empty())
       hit.what +=
-          "; " + wording::ranks(missing) + (missing.size() == 1 ? " says" : " say") + " nothing of it";
+          "; " + wording::ranks(missing) + (missing.size() == 1 ? " does" : " do") + " not mention it";
   }
   if (hit.what.empty()) return std::nullopt;
   if (!proven)
@@ -136,7 +136,7 @@ std::optional<Hit> torn_lines(const View& view) {
   Hit hit;
   hit.what = wording::percent(torn / all);
   hit.evidence.push_back(wording::count(coverage.torn, "line") +
-                         " without a whole head, or with more than one");
+                         " without a complete header, or with more than one");
   return hit;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the logs of several ranks show: whether both ends of a connection tell the same, whether rings
+// What only the logs of several ranks show: whether both ends of a connection report the same, whether rings
 // close, how they run through hosts, and whether ranks called the same things. An end that printed nothing
 // contradicts nobody: each rule compares only what both sides said. Calls are compared by place and number,
 // as NCCL's lines of calls carry no time by default.
@@ -68,7 +68,7 @@ std::map<EdgeKey, Edge> edges(const View& view) {
   return found;
 }
 
-// The process at an end tells of connections of that communicator at all.
+// The process at an end reports connections of that communicator at all.
 std::set<std::pair<std::string, int32_t>> speakers(const View& view) {
   std::set<std::pair<std::string, int32_t>> found;
   for (const Connection& row : view.model().connections) {
@@ -101,7 +101,7 @@ std::optional<Hit> edges_one_sided(const View& view) {
     const Connection* one = edge.send != nullptr ? edge.send : edge.receive;
     const bool is_lost = edge.send == nullptr || edge.receive == nullptr;
     const int32_t silent = edge.send == nullptr ? one->from : one->to;
-    // A process that tells of no connection at all has said nothing about this one either.
+    // A process that reports no connection at all has said nothing about this one either.
     if (is_lost && !reporting.contains({std::get<0>(key), silent})) continue;
     if (!is_lost && network_of(*edge.send) == network_of(*edge.receive)) continue;
     if (hit.what.empty())
@@ -151,9 +151,9 @@ std::optional<Hit> uneven_card_load(const View& view) {
     // Channels need not divide evenly by cards.
     if (most->second.first <= least->second.first + 1) continue;
     if (hit.what.empty())
-      hit.what = ": of " + host + " card " + std::to_string(most->first) + " has " +
+      hit.what = ": card " + std::to_string(most->first) + " of " + host + " has " +
                  wording::count(most->second.first, "channel") + " to send, card " +
-                 std::to_string(least->first) + ' ' + std::to_string(least->second.first);
+                 std::to_string(least->first) + " has " + std::to_string(least->second.first);
     for (const auto* card : {&*least, &*most}) {
       hit.processes.insert(card->second.second->process);
       prove(view, card->second.second->first, hit);
@@ -302,7 +302,7 @@ std::string func_of(const View& view, const CommPart& part, size_t at) {
   return shape.substr(0, shape.find(' '));
 }
 
-// Members that tell what they called from the same call on.
+// Members that report what they called from the same call on.
 Parts callers(const Parts& parts) {
   Parts found;
   for (const CommPart* part : parts) {
@@ -396,7 +396,7 @@ std::optional<Hit> calls_differ(const View& view) {
       calls += (calls.empty() ? "" : "; ") + wording::ranks(ranks) + ": " + view.model().call_shapes[shape];
       hit.evidence.push_back(call_line(view, *who.front(), *at));
     }
-    hit.what = "ranks of communicator " + group + " called different things as " +
+    hit.what = "ranks of communicator " + group + " made different calls as " +
                call_number(*members.front(), *at) + ": " + calls;
     hit.func = func_of(view, *by_shape.begin()->second.front(), *at);
     return hit;
@@ -425,7 +425,7 @@ std::optional<Hit> calls_behind(const View& view, bool known) {
                                      [](const CommPart* part) { return part->ended && !part->aborted; });
     const auto difference = first_difference(members);
     const bool lacks = lacks_lines(view, members, difference.value_or((*most)->calls.size()));
-    // calls_differ() tells of these.
+    // calls_differ() reports these.
     if (difference && !lacks) continue;
     if (!difference && !lacks && (at == (*most)->calls.size() || is_over)) continue;
     if (known != (has_failed(view, members) && !lacks && !view.model().states[(*least)->first.file].is_open))

@@ -33,7 +33,7 @@ bool is_consequence(const View& view, const std::string& text) {
   return false;
 }
 
-// Ray tells of every worker that ended, also of those whose watchdog ended them.
+// Ray reports every worker that ended, also of those whose watchdog ended them.
 bool may_be_consequence(const View& view, const std::string& text) {
   const TorchJob& job = view.torch();
   const bool is_ray = text.find("worker died or was killed") != std::string::npos ||

@@ -54,7 +54,7 @@ class Releases {
     const auto rccl = view.facts(LineKind::kRcclVersion);
     if (is_rccl) {
       for (const Fact* fact : rccl) take(fact->value(0), fact->process);
-    } else if (rccl.empty()) {  // RCCL tells of the NCCL that it was made from as well
+    } else if (rccl.empty()) {  // RCCL names the NCCL that it was made from as well
       for (const Fact* fact : view.facts(LineKind::kVersion)) take(fact->value(0), fact->process);
       for (const Fact* fact : view.facts(LineKind::kLibraryRaised)) {
         constexpr std::string_view kMark = "NCCL version ";
@@ -64,10 +64,10 @@ class Releases {
     }
   }
 
-  // Of a process; of one that does not say it, or of nobody, what all say. 0: not told, or several.
+  // Of a process; of one that does not say it, or of nobody, what all say. 0: unknown, or several.
   int32_t of(uint32_t process) const {
     const auto own = process == kNobody ? by_process_.end() : by_process_.find(process);
-    // Of several releases none is certain, so no issue speaks.
+    // Of several releases none is certain, so no issue is reported.
     const std::set<int32_t>& stated = own == by_process_.end() ? all_ : own->second;
     return stated.size() == 1 ? *stated.begin() : 0;
   }
@@ -242,11 +242,11 @@ std::vector<Hit> known_issues(const View& view) {
     if (hit.evidence.empty() || !shows(view, issue.sign)) continue;
     hit.what = (issue.is_rccl ? "RCCL " : "NCCL ") + model::nccl_version_text(release) +
                " has a known issue that matches: " + std::string(issue.what) +
-               (issue.fixed == 0 ? std::string("; no release with a fix is known here")
+               (issue.fixed == 0 ? std::string("; Lockstep knows no release with a fix")
                                  : "; fixed in " + model::nccl_version_text(issue.fixed));
-    hit.evidence.push_back("what helps: " + std::string(issue.workaround));
+    hit.evidence.push_back("workaround: " + std::string(issue.workaround));
     hit.evidence.emplace_back(issue.source);
-    hit.lines.clear();  // it tells what else it may be, and is no word on the lines themselves
+    hit.lines.clear();  // it says what else it may be, and nothing about the lines themselves
     hits.push_back(std::move(hit));
   }
   return hits;

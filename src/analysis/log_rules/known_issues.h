@@ -19,7 +19,7 @@ struct KnownIssue {
   // What else the log shows.
   enum class Sign : uint8_t {
     kNone,
-    kArm,              // all hosts that tell their CPUs have ARM's
+    kArm,              // all hosts that name their CPUs have ARM's
     kMixedCpus,        // CPUs of hosts differ in maker or architecture
     kRoce,             // network cards are RoCE
     kUnevenNvlink,     // GPUs of a host have NVLinks of different bandwidth

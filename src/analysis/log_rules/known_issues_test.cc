@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each line of known_issues.def speaks below its fix and not at it, nor without what it does.
+// Each line of known_issues.def is reported below its fix and not at it, nor without what it does.
 #include "analysis/log_rules/known_issues.h"
 
 #include <gtest/gtest.h>

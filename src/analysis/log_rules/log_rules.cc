@@ -105,7 +105,7 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   return finding;
 }
 
-// Warnings of which no hit tells: a log with one of them is no log without trouble.
+// Warnings that no hit covers: a log with one of them is no log without trouble.
 Hit unmatched_warnings(const View& view, const std::set<std::pair<uint32_t, uint64_t>>& reported) {
   Hit hit;
   uint64_t times = 0;
@@ -116,7 +116,7 @@ Hit unmatched_warnings(const View& view, const std::set<std::pair<uint32_t, uint
     times += fact.count;
     add(view, fact, hit);
   }
-  hit.what = wording::count(times, "time") + " with a text that Lockstep does not know: " + first;
+  hit.what = wording::count(times, "warning") + " that Lockstep does not know: " + first;
   return hit;
 }
 
@@ -126,7 +126,7 @@ std::vector<Finding> judge_sound(const LogModel& model) {
   std::set<std::pair<uint32_t, uint64_t>> reported;
   for (const Row& row : kRows) {
     for (Hit& hit : ask(row, view)) {
-      // By line and not by row: a row that cites a warning has told of it.
+      // By line and not by row: a row that cites a warning has reported it.
       reported.merge(hit.lines);
       findings.push_back(finding_of(row, view, std::move(hit)));
     }

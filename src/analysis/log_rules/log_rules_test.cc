@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule over a few lines that must make it speak and a few that must not.
+// Each rule over a few lines that must trigger it and a few that must not.
 #include "analysis/log_rules/log_rules.h"
 
 #include <gtest/gtest.h>
@@ -1084,7 +1084,7 @@ TEST(LogRules, SpeakAndKeepSilent) {
   }
 }
 
-// All that is said over the lines that make the rules speak.
+// All that is said over the lines that trigger the rules.
 std::string all_findings() {
   std::string text;
   for (const Case& rule : cases()) {
@@ -1343,7 +1343,7 @@ TEST(LogRules, MissingRanksOfAStuckCreationAreNamed) {
   EXPECT_EQ(id_text(findings[0].id), "init-stuck.log");
   EXPECT_EQ(findings[0].statement,
             "ranks 0 and 2 began to create communicator 0xab of 4 ranks and did not complete it; ranks 1 "
-            "and 3 say nothing of it");
+            "and 3 do not mention it");
 }
 
 // Behind the line that another was written into stands what was left of that one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of MESSAGE rows: whether a line of the row's kind has the cause that the row tells of. NCCL
+// Conditions of MESSAGE rows: whether a line of the row's kind has the cause that the row names. NCCL
 // prints many causes with one text, and a number or a word in it says which. A condition looks at the line,
 // and at others of the log only where they say that it did no harm or followed from something else. Most ask
 // for level WARN, since NCCL also prints the same texts where it goes on in another way.
@@ -35,7 +35,7 @@ int64_t completion_status(const Fact& fact) {
   return -1;
 }
 
-// What CUDA's error tells of, by its number, which stands first since 2.18, or by its words.
+// What CUDA's error means, by its number, which stands first since 2.18, or by its words.
 enum class CudaCause : uint8_t {
   kOther,
   kMemory,
@@ -257,7 +257,7 @@ bool one_core(const View&, const Fact& fact) {
   return !cores.empty() && cores.find_first_not_of("0123456789") == std::string::npos && cores.size() <= 4;
 }
 bool is_on(const View&, const Fact& fact) { return fact.value(0) == "On"; }
-// Without cards the plugins that NCCL brings along fail in every log; what is used instead is told elsewhere.
+// Without cards the plugins that NCCL brings along fail in every log; what is used instead is said elsewhere.
 bool not_built_in(const View&, const Fact& fact) {
   return fact.value(0) != "IB" && fact.value(0) != "Socket";
 }

@@ -53,7 +53,7 @@ std::optional<Hit> different_subnets(const View& view) {
   return hit;
 }
 
-// A peer whose own log goes on was not reached. Its port is not told: it is any of those with its address.
+// A peer whose own log goes on was not reached. Its port is unknown: it is any of those with its address.
 std::optional<Hit> closed_ports(const View& view) {
   const auto& dead = view.torch().dead();
   std::set<uint32_t> gone;
@@ -249,7 +249,7 @@ std::optional<Hit> holes(const View& view) {
   if (view.model().coverage.zero_bytes == 0) return std::nullopt;
   Hit hit;
   hit.what = wording::bytes(view.model().coverage.zero_bytes);
-  hit.evidence.push_back(wording::bytes(view.model().coverage.zero_bytes) + " of zero between the lines");
+  hit.evidence.push_back(wording::bytes(view.model().coverage.zero_bytes) + " of zeros between the lines");
   return hit;
 }
 

@@ -51,7 +51,7 @@ std::optional<Hit> hit_of(const View& view, const std::optional<Camps>& camps) {
   return hit;
 }
 
-// Processes that differ in what they say of the first of these kinds that they speak of.
+// Processes that differ in what they say of the first of these kinds that they mention.
 std::optional<Hit> differs(const View& view, std::initializer_list<LineKind> kinds) {
   return hit_of(view, divided(view, all_processes(view),
                               [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
@@ -106,7 +106,7 @@ size_t cards(std::string_view list) {
   return count;
 }
 
-// CUDA's version times 1000 out of "2.27.3+cuda12.9"; 0: not told.
+// CUDA's version times 1000 out of "2.27.3+cuda12.9"; 0: unknown.
 int64_t built_for(std::string_view version) {
   const size_t at = version.find("+cuda");
   if (at == std::string_view::npos) return 0;
@@ -125,7 +125,7 @@ std::optional<Hit> different_versions(const View& view) {
   return differs(view, {LineKind::kRcclVersion, LineKind::kVersion});
 }
 
-// A release and what CUDA it was built for; two of them speak where two libraries are in one process.
+// A release and what CUDA it was built for; there are two where two libraries are in one process.
 std::optional<Hit> two_libraries(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
@@ -136,7 +136,7 @@ std::optional<Hit> two_libraries(const View& view) {
       for (const Fact* fact : view.facts(kind, process)) stated.try_emplace(fact->value(0), fact);
       // Two releases of one kind are two libraries.
       if (stated.size() > 1) break;
-      stated.clear();  // RCCL tells of the NCCL that it was made from as well
+      stated.clear();  // RCCL names the NCCL that it was made from as well
     }
     if (stated.size() < 2) continue;
     if (hit.what.empty()) hit.what = stated.begin()->first + " and " + stated.rbegin()->first;
@@ -149,7 +149,7 @@ std::optional<Hit> two_libraries(const View& view) {
 std::optional<Hit> different_networks(const View& view) { return differs(view, {LineKind::kNetworkUsed}); }
 
 std::optional<Hit> different_settings(const View& view) {
-  constexpr size_t kNamesMost = 8;  // told
+  constexpr size_t kNamesMost = 8;  // named
   std::map<std::string, std::vector<uint32_t>> processes_of;
   for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
     if (fact->process != kNobody && !is_of_the_host(fact->value(0)))
@@ -292,7 +292,7 @@ std::optional<Hit> nodes_and_hosts(const View& view, bool more_nodes) {
     if (!all_here || named_by_hand || nodes < 1 || (more_nodes ? nodes <= names : nodes >= names)) continue;
     Hit hit;
     hit.processes = processes;
-    hit.what = ": " + wording::count(static_cast<uint64_t>(nodes), "node") + ", and " +
+    hit.what = ": " + wording::count(static_cast<uint64_t>(nodes), "node") + ", but " +
                wording::count(hosts.size(), "host name");
     prove(view, parts.front()->first, hit);
     return hit;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of logs can be believed. In a file that was damaged, numbers and names may be others than were
-// written, and lines are missing. Trouble that it tells of was there all the same; what it says of how NCCL
+// written, and lines are missing. Trouble that it mentions was there all the same; what it says of how NCCL
 // was set up is not compared with others.
 #pragma once
 #include "readers/nccl_log/log_model.h"

@@ -72,7 +72,7 @@ const Fact* View::setting(uint32_t process, std::string_view name) const {
 
 bool View::uses_sockets(uint32_t process) const {
   const Fact* network = first(LineKind::kNetworkUsed, process);
-  // Logs that begin after the setup name no network; their connections still tell.
+  // Logs that begin after the setup name no network; their connections still do.
   if (network == nullptr) return over_sockets_[process];
   return network->value(0) == "Socket" || network->value(0) == "FastSocket";
 }

@@ -62,15 +62,15 @@ class View {
   const Fact* first(LineKind kind, uint32_t process) const;
   // The last word on NCCL_<name>; null: the process never said.
   const Fact* setting(uint32_t process, std::string_view name) const;
-  // Largest communicator of a process, by its group; empty: not told.
+  // Largest communicator of a process, by its group; empty: unknown.
   const std::string& world(uint32_t process) const { return worlds_[process]; }
-  // Parts of each communicator that can be told from others.
+  // Parts of each communicator that can be distinguished from others.
   const std::map<std::string, std::vector<const CommPart*>>& groups() const { return groups_; }
   // A communicator of it has several nodes, or a connection of it goes over the network.
   bool spans_nodes(uint32_t process) const { return spans_nodes_[process]; }
   // NCCL's network is its own TCP one, or another over TCP.
   bool uses_sockets(uint32_t process) const;
-  // "ranks 0-3", or processes where ranks are not told.
+  // "ranks 0-3", or processes where ranks are unknown.
   std::string who(const std::set<uint32_t>& processes) const;
   std::string cite(const Evidence& evidence) const;  // "FILE:LINE: text"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warnings that are not known, and what became of the calls that printed them. When a call fails, each
 // function on its way back prints a line with file, line and result: a trace. A warning with a trace behind
-// it ended its call; one without may have done no harm. Traces without a warning tell that something failed,
+// it ended its call; one without may have done no harm. Traces without a warning show that something failed,
 // and not why.
 #include <algorithm>
 
@@ -15,12 +15,8 @@ using readers::nccl_log::to_int;
 
 // ncclResult_t, as NCCL's documentation calls them. 6 says that the cause is elsewhere, 7 is no error.
 std::string result_text(int64_t result) {
-  static constexpr std::string_view kTexts[] = {"",
-                                                "an error of CUDA",
-                                                "an error of the system",
-                                                "an internal error",
-                                                "an invalid argument",
-                                                "invalid usage"};
+  static constexpr std::string_view kTexts[] = {
+      "", "a CUDA error", "a system error", "an internal error", "an invalid argument", "invalid usage"};
   return std::string(result > 0 && static_cast<size_t>(result) < std::size(kTexts) ? kTexts[result] : "");
 }
 
@@ -49,7 +45,7 @@ bool is_of_no_ranks(const Fact& fact) {
          text.find("range)") != std::string::npos;
 }
 
-// What tells that something failed, or of what does no harm, and not why.
+// What shows that something failed, or what does no harm, and not why.
 bool is_reason(const Fact& fact) {
   return fact.is_warning && fact.kind != LineKind::kProxyFailed && fact.kind != LineKind::kHelperFailed &&
          fact.kind != LineKind::kVerbsAbsent;

@@ -275,7 +275,7 @@ int64_t TorchJob::first_open(const TorchGroup& group) const {
   const auto lower = [&](int64_t seq) { first = first < 0 ? seq : std::min(first, seq); };
   for (const auto& [rank, position] : group.positions) {
     if (!position.timeouts.empty()) lower(position.timeouts.begin()->first);
-    // Where no line says what timed out: what is enqueued and not complete when others tell that time was up.
+    // Where no line says what timed out: what is enqueued and not complete when others say that time was up.
     const bool is_reported =
         !has_timeouts_ && position.progress != nullptr && position.progress->other_rank >= 0;
     if (is_reported && position.completed >= 0 && position.enqueued > position.completed)
@@ -465,7 +465,7 @@ const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& 
 
 std::string operation_text(const Stall& stall) {
   analysis::OperationName name{.comm = stall.group->name, .func = stall.func};
-  if (name.comm.empty()) name.comm = "a group that is not named";
+  if (name.comm.empty()) name.comm = "an unnamed group";
   if (stall.seq < 1) return "an operation of " + name.comm;
   name.index = static_cast<uint64_t>(stall.seq) - 1;  // PyTorch counts from 1
   return name.text();

@@ -56,7 +56,7 @@ struct Stall {
   bool is_reported = false;  // a desync report names those behind
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
   std::map<std::string, const TorchLine*> proofs;                // of those
-  // Longest wait that a line tells of; -1: not said.
+  // Longest wait that a line mentions; -1: not said.
   int64_t milliseconds = -1;
   std::vector<const TorchLine*> evidence;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What PyTorch's watchdogs, its desync report and the launcher show: watchdog.h, as findings. A rank is said
 // to have never joined if its own count is behind and it neither waits elsewhere nor died. If no finding
-// explains the stop, one says what keeps Lockstep from telling and which logs would settle it.
+// explains the stop, one says why Lockstep cannot tell and which logs would decide it.
 #include <algorithm>
 #include <iterator>
 
@@ -212,9 +212,9 @@ std::string why_unknown(const View& view, const Stall& stall) {
   if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
   if (stall.group->name.empty()) return "these lines name neither the group nor its members";
   if (!stall.silent.empty()) return no_log(stall.silent);
-  std::string text = "every rank that these logs are of has called it";
+  std::string text = "every rank in these logs has called it";
   return text + (view.torch().size() < 0 || !stall.group->is_world
-                     ? ", and they do not tell how many ranks there are"
+                     ? ", but they do not show how many ranks there are"
                      : "");
 }
 
@@ -234,7 +234,7 @@ std::vector<Hit> watchdog_other_op(const View& view) {
       if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }
     std::sort(hit.ranks.begin(), hit.ranks.end());
-    hit.what = "ranks called different things as " + operation_text(stall) + ": " + hit.what;
+    hit.what = "ranks made different calls as " + operation_text(stall) + ": " + hit.what;
     hits.push_back(std::move(hit));
   }
   return hits;
@@ -410,8 +410,7 @@ std::vector<Hit> watchdog_stuck(const View& view) {
     if (stall.seq == 1 && is_all && p2p != rows.end()) {
       prove(view, p2p->first, hit);
       hit.needed_evidence =
-          "a run with NCCL_P2P_DISABLE=1: if that one goes on, PCIe's access control (ACS) is in the way of "
-          "P2P";
+          "a run with NCCL_P2P_DISABLE=1: if that run goes on, PCIe's access control (ACS) blocks P2P";
     }
     add_place(view, stall.waiting, hit);
     hits.push_back(std::move(hit));
@@ -453,16 +452,16 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
     // As for those of which all is known: see watchdog_stuck.
     if (stall.seq == 1 && stall.group->is_world)
       hit.needed_evidence +=
-          "; and, as it is the first operation of all, a run with NCCL_P2P_DISABLE=1: if that one goes on, "
-          "direct access between the GPUs leads nowhere here (PCIe's access control, a virtual machine)";
+          "; and, as it is the first operation of all, a run with NCCL_P2P_DISABLE=1: if that run goes on, "
+          "direct access between the GPUs does not work here (PCIe's access control, a virtual machine)";
     add_place(view, stall.waiting, hit);
     hits.push_back(std::move(hit));
   }
   if (!hits.empty()) return hits;
   if (auto hit = without_number(view)) return {std::move(*hit)};
-  // Only those who were told of it speak.
+  // Only ranks that were told of it report it.
   Hit hit;
-  const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is told
+  const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is reported
   for (const TorchRemark remark :
        {TorchRemark::kTimeout, TorchRemark::kProgress, TorchRemark::kSignal, TorchRemark::kTakenDown}) {
     if (remark == TorchRemark::kTakenDown && has_error) continue;
@@ -474,9 +473,9 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   if (hit.evidence.empty()) return {};
   hit.ranks = job.without_lines();
   hit.what = "an operation did not end, and these logs do not say which: " +
-             (hit.ranks.empty() ? std::string("only ranks that were told about it report it")
+             (hit.ranks.empty() ? std::string("only ranks that other ranks told about it report it")
                                 : "no line of " + wording::ranks(hit.ranks));
-  hit.needed_evidence = "the logs of the ranks whose time was up, or dumps of PyTorch's Flight Recorder";
+  hit.needed_evidence = "the logs of the ranks that timed out, or dumps of PyTorch's Flight Recorder";
   hits.push_back(std::move(hit));
   return hits;
 }

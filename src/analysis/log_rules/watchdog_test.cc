@@ -310,12 +310,12 @@ TEST(Watchdog, OneLineOfOneRankIsExplained) {
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
   EXPECT_EQ(
       findings[0].statement,
-      "an operation did not end, and Lockstep cannot tell who held it up: rank 3 waited for operation 8 of a "
-      "group that is not named (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave "
-      "up; these lines name neither the group nor its members");
+      "an operation did not end, and Lockstep cannot tell who held it up: rank 3 waited for operation 8 of an "
+      "unnamed group (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave up; these "
+      "lines name neither the group nor its members");
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_EQ(findings[0].func, "AllReduce");
-  EXPECT_EQ(findings[0].advice.substr(0, 31), "Whoever gave up had called it: ");
+  EXPECT_EQ(findings[0].advice.substr(0, 37), "The rank that gave up had called it: ");
   EXPECT_FALSE(findings[0].needed_evidence.empty());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the rules of rules.def about each communicator of the newest snapshot. RAS counts what each rank has
 // launched, and knows nothing of times: one snapshot shows who lacks behind, two show whether anybody moves.
-// Ranks that lack in many communicators are one finding, told of the largest.
+// Ranks that lack in many communicators are one finding, about the largest.
 #include "analysis/ras_rules/ras_rules.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ struct Asked {
   std::vector<const Comm*> comms;
 };
 
-// The same ranks in several communicators are one finding, told of the largest of these. `first`: of this
+// The same ranks in several communicators are one finding, about the largest of these. `first`: of this
 // rule.
 void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& findings) {
   std::map<std::pair<Severity, std::vector<int32_t>>, size_t> reported;

@@ -41,7 +41,7 @@ class View {
   // The same communicator in an earlier snapshot of another time, the newest; null: none shows it.
   const Comm* before(const Comm& comm) const;
   const std::string& time_before(const Comm& comm) const;
-  // Rank of the job; -1 where the snapshot does not tell.
+  // Rank of the job; -1 where the snapshot does not say.
   int32_t global_rank(const RankPlace& place) const;
   // "communicator 0xabc of 8 ranks"
   static std::string name(const Comm& comm);

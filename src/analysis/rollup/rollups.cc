@@ -28,7 +28,7 @@ constexpr int64_t kMinuteNs = 60'000'000'000;
 // When an operation was there, on the reference host's clock if that is known.
 int64_t minute_of(const Job& job, uint32_t process, size_t op) {
   const JobOps& ops = job.processes[process].ops;
-  // An operation counts where its rank came to it. Without that the GPU's times still tell the minute.
+  // An operation counts where its rank came to it. Without that the GPU's times still give the minute.
   int64_t ns = ops.entered_ns(op);
   if (ns == 0) ns = ops.gpu_start_ns[op] != 0 ? ops.gpu_start_ns[op] : ops.gpu_end_ns[op];
   const auto common = ns == 0 ? std::nullopt : job.common_ns(process, ns);

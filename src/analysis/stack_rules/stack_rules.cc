@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks for the rank that is somewhere else than all others. One stack shows a place and no duration, so
 // little is concluded: exactly two places, the others in a call that waits, the few in one that does not, and
-// at least two against one. Anything less clear is told as places without a culprit.
+// at least two against one. Anything less clear is reported as places without a culprit.
 #include "analysis/stack_rules/stack_rules.h"
 
 #include <algorithm>

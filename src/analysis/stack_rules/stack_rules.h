@@ -13,7 +13,7 @@ namespace lockstep::analysis::stack_rules {
 // docs/findings.md has the ids. Of a rank that is there several times the last stack counts.
 std::vector<Finding> judge(const readers::stacks::StacksModel& model);
 
-// Of the ranks that are told of; a name may be empty.
+// Of the ranks that are mentioned; a name may be empty.
 std::map<int32_t, std::string> hosts(const readers::stacks::StacksModel& model);
 
 }  // namespace lockstep::analysis::stack_rules

@@ -147,7 +147,7 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
   }
 }
 
-// What the clocks leave open of a rank, another one of its host may tell: they have one clock.
+// What the clocks leave open of a rank, another one of its host may show: they have one clock.
 bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const {
   if (accused.culprit->either) return false;
   const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * costs_.span_ns; };
@@ -178,7 +178,7 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   finding.evidence.push_back(
       std::string(sum.timed ? "arrivals from GPU times"
                             : "arrivals from the hosts' launches, as there are no GPU times") +
-      "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest rank not named cost " +
+      "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest other rank cost " +
       text(worst.next.middle) + " in the same steps (at most " + text(worst.next.high) + ")");
   finding.evidence.push_back(steps_evidence());
   finding.advice = advice(kind, finding.ranks.size() < 2);

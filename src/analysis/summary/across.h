@@ -53,7 +53,7 @@ struct LinkFigures {  // see analysis/network/links.h
 };
 // Steps as analysis/straggler/lateness/steps.h finds them, of one process that has real ones.
 struct StepFigures {
-  std::string source;       // "marks", "period" or "" where nothing tells
+  std::string source;       // "marks", "period" or "" where nothing shows
   uint32_t period_ops = 0;  // operations of one rank in a step
   Durations length;
   // Per rank and step: communication was on the GPU. Not more than that is exposed.

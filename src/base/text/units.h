@@ -12,7 +12,7 @@ namespace lockstep {
 // Any thread; the locale has no say.
 std::string format_count(uint64_t count);  // 1,234,567
 std::string format_bytes(uint64_t bytes);  // 1.50 MiB
-// The same, but to the byte where another number that it is to be told from would read alike: "1,048,580 B".
+// The same, but to the byte where another number that must differ from it would read alike: "1,048,580 B".
 std::string format_bytes_beside(uint64_t bytes, uint64_t other);
 // "4096", "64K", "1.5G": bytes, or 1024 of the unit below. Nothing if it is anything else.
 std::optional<uint64_t> parse_bytes(std::string_view text);

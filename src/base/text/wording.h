@@ -12,7 +12,7 @@ namespace lockstep::wording {
 inline constexpr std::string_view kGpuTimesSetting =
     "LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep";
 
-// Of capture files that are cut or damaged: what to do, and what would settle it.
+// Of capture files that are cut or damaged: what to do, and what would decide it.
 inline constexpr std::string_view kCopyAgain =
     "Copy these files again, whole, from where the job wrote them; if they are damaged there too, check that disk.";
 inline constexpr std::string_view kWholeFiles = "whole files of these ranks";
@@ -20,7 +20,7 @@ inline constexpr std::string_view kWholeFiles = "whole files of these ranks";
 // Any thread. Negative values keep their sign.
 std::string duration(int64_t ns);   // "12.3 ms"; three significant digits
 std::string bytes(uint64_t bytes);  // "1.5 MiB"
-// The same, but to the byte where another number that it is to be told from would read alike: "1,048,580 B".
+// The same, but to the byte where another number that must differ from it would read alike: "1,048,580 B".
 std::string bytes_beside(uint64_t bytes, uint64_t other);
 std::string rate(double bytes_per_second);  // "12.3 GB/s", GB = 1e9 bytes
 std::string percent(double fraction);       // "12 %"

@@ -2,7 +2,7 @@
 // Declared groups: one slot each, found by what the group is, so that declaring it again gives the same
 // handle. A handle is a number, checked before use:   63 process_tag 32 | 31 1 + slot 0
 //
-// Who is which member may not be known at first: PyTorch tells the own rank with most operations, and
+// Who is which member may not be known at first: PyTorch gives the own rank with most operations, and
 // another's with some. So a group has an entry for "rank unknown", which stands for the process' first member
 // as soon as there is one.
 //

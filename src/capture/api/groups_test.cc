@@ -120,7 +120,7 @@ TEST_F(GroupsTest, WhatWasSaidIsRecordedAsItWasSaid) {
   EXPECT_STREQ(comms[1].name, "3");
 }
 
-// As with PyTorch's macro, which tells the own rank with an all-reduce and the root's with a broadcast.
+// As with PyTorch's macro, which gives the own rank with an all-reduce and the root's with a broadcast.
 TEST_F(GroupsTest, ARankThatIsToldLaterIsThatOfTheSameMember) {
   LksFile file = record([] {
     const auto irregular = [](int32_t rank) { return declare_progression("experts", 0, -1, 3, rank); };

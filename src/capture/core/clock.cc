@@ -18,7 +18,7 @@ uint64_t choose_host_clock() {
   constexpr unsigned kInvariantTsc = 1u << 8;
   if (__get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & kInvariantTsc) != 0)
     g_host_clock = format::HostClock::kTsc;
-  // Many processors do not tell the rate of their counter; anchors measure it.
+  // Many processors do not give the rate of their counter; anchors measure it.
   return g_host_clock == format::HostClock::kTsc ? 0 : 1000000000;
 #elif defined(__aarch64__)
   g_host_clock = format::HostClock::kCounterAarch64;

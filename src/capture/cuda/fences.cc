@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI tells the number of a call only to a subscriber, and has one place for subscribers. So a fence is
+// CUPTI gives the number of a call only to a subscriber, and has one place for subscribers. So a fence is
 // found in the records by its thread and by the time between two readings around it. The call is
 // cuDriverGetVersion, which needs no context and does nothing on the GPU. While the newest fence may still be
 // missing, the profiler's buffers wait; a flush gives up on it.

@@ -493,7 +493,7 @@ cupti::Result their_disable_context(void* context, cupti::Kind kind) {
     g_their_contexts[kind].remove(context);
     is_last = !g_their_contexts[kind].any();
   }
-  // Others that have the kind on go on: their records are not told from this one's.
+  // Others that have the kind on go on: their records are not distinguished from this one's.
   const uint32_t fence = is_last ? fence_for(*library, kind) : 0;
   Locked locked(&g_switches);
   if (!g_their_contexts[kind].any()) g_their_kinds[kind].close(g_clock.now(), fence);

@@ -100,7 +100,7 @@ Status add(Agent agent, void* data) {
   return kSuccess;
 }
 
-// As the runtime's conversion tells, where it does not say: over a tenth of a second of most GPUs.
+// By the runtime's conversion, where it does not say: over a tenth of a second of most GPUs.
 uint64_t measured_hz(const Runtime& runtime, Agent agent, uint64_t ticks, uint64_t system_hz) {
   constexpr uint64_t kSpan = 10'000'000;
   uint64_t early = 0, late = 0;

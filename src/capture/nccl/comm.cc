@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comms: init and finalize, and what v1..v3 tell about a comm with its operations.
+// Comms: init and finalize, and what v1..v3 report about a comm with its operations.
 #include "capture/nccl/chain/chain.h"
 #include "capture/nccl/device.h"
 #include "capture/nccl/events.h"
@@ -40,9 +40,7 @@ void warn_of_cost(nccl_abi::Logger logger, uint32_t nccl_version, format::Mode m
     return;
   log_message(
       logger, nccl_abi::kLogWarn,
-      "lockstep: in mode deep this NCCL becomes slower itself (2.28.9 on H200: +8 % for 8 bytes, twice the "
-      "time for a pipelined 1 MB all-reduce); sample=1/100, or a window of `lockstep control`, costs a "
-      "part of it");
+      "lockstep: in mode deep NCCL itself slows down (2.28.9 on H200: +8 % for 8 bytes, twice the time for a pipelined 1 MB all-reduce); sample=1/100, or a window of `lockstep control`, costs less");
 }
 
 nccl_abi::Logger g_logger;

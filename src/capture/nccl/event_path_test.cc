@@ -97,7 +97,7 @@ TEST_F(EventPath, MakesNoSystemCall) {
 }
 
 // The ends of each chunk, with every kind of handle. (In the middle of a record a forged handle cannot be
-// told from a real one; it may spoil that record, but nothing beyond its chunk.)
+// distinguished from a real one; it may spoil that record, but nothing beyond its chunk.)
 TEST_F(EventPath, ForgedHandlesStayInTheirChunk) {
   Exit exit = run_child(settings(), [&] {
     NcclPlugin<7> plugin;

@@ -12,8 +12,8 @@
 
 namespace lockstep::capture::nccl {
 
-// What a CollApi or P2pApi event tells. Texts of `shape` are known by their address, as NCCL's are constants,
-// and copied at first sight; `count` is in elements, `stream` a pointer's value.
+// What a CollApi or P2pApi event reports. Texts of `shape` are known by their address, as NCCL's are
+// constants, and copied at first sight; `count` is in elements, `stream` a pointer's value.
 struct ApiCall {
   ShapeKey shape;
   uint64_t count;
@@ -21,7 +21,7 @@ struct ApiCall {
   bool graph_captured;
   uint64_t user_tag;
 };
-// What a Coll event tells. `count` as NCCL gives it (bytes for AllGather and Broadcast); `group`: handle of
+// What a Coll event reports. `count` as NCCL gives it (bytes for AllGather and Broadcast); `group`: handle of
 // the plan, 0 none.
 struct Coll {
   ShapeKey shape;
@@ -30,7 +30,7 @@ struct Coll {
   bool symmetric = false;
   bool is_first_sight = false;  // up to v4, where no API event came before
 };
-// What a P2p event tells. `peer`: rank in the communicator.
+// What a P2p event reports. `peer`: rank in the communicator.
 struct P2p {
   ShapeKey shape;
   uint64_t count = 0, buffer = 0, group = 0, user_tag = 0;
@@ -38,7 +38,7 @@ struct P2p {
   uint8_t channels = 0;
   bool is_send = false, is_first_sight = false;
 };
-// What a CeColl event tells: a collective of copy engines; `batch_size` and `batches` as NCCL gives them.
+// What a CeColl event reports: a collective of copy engines; `batch_size` and `batches` as NCCL gives them.
 struct CeColl {
   ShapeKey shape;
   uint64_t count = 0, send_buffer = 0, recv_buffer = 0, seq = 0, stream = 0;
@@ -46,7 +46,7 @@ struct CeColl {
   bool intra_sync = false;
   uint64_t user_tag = 0;
 };
-// What a ProxyOp event tells; `chunk_size` in bytes. `pid` is the process that asked for it, which with PXN
+// What a ProxyOp event reports; `chunk_size` in bytes. `pid` is the process that asked for it, which with PXN
 // is another one.
 struct ProxyOp {
   int32_t pid, peer, steps, chunk_size;
@@ -65,7 +65,7 @@ struct StateValue {
 nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, nccl_abi::Logger logger);
 // The communicator is gone. Events of it may still come and are recorded.
 void end_comm(uint64_t context);
-// Id and name of a communicator as its first event tells them, for versions whose init does not (v1 to v3).
+// Id and name of a communicator as its first event gives them, for versions whose init does not (v1 to v3).
 void identify_comm(uint64_t context, uint64_t comm_id, const char* name);
 
 // Each appends one record, without a lock, and returns its handle. 0: capture is off or closed, the mode

@@ -120,7 +120,7 @@ void write_down(const Found& found, uint32_t version, char (&text)[kLibraryTextB
     id[2 * i + 1] = kHex[found.build_id[i] & 15];
     id[2 * i + 2] = 0;
   }
-  // The end of a path tells more than its beginning, so a long one loses that.
+  // The end of a path says more than its beginning, so a long one loses that.
   const int head = snprintf(text, sizeof text, "%s %u ", id, version);
   const size_t room = sizeof text - 1 - static_cast<size_t>(head);
   const size_t bytes = strlen(found.path);

@@ -285,7 +285,7 @@ TEST_F(Ring, AnEventThatEndedElsewhereGoesWithItsChunk) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
-// It moves once more after that: what is told in between names the handle that stays.
+// It moves once more after that: what comes in between names the handle that stays.
 TEST_F(Ring, AStateOfAMovedEventBeyondTheWindowNamesItsHandle) {
   LksFile file = record(settings("deep", "ring:8M"), [] {
     NcclPlugin<5> plugin;

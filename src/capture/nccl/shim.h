@@ -137,7 +137,7 @@ struct Shim {
     if constexpr (requires { op.root; }) key.root = op.root;
     return key;
   }
-  // v1..v3 tell the comm's id and name with every operation, if at all.
+  // v1..v3 report the comm's id and name with every operation, if at all.
   template <class Op>
   static void learn_comm(uint64_t context, const Op& op) {
     if constexpr (requires { op.comm_hash; }) {

@@ -312,7 +312,7 @@ void record_new_p2p_thread(uintptr_t log) {
 bool is_watched() { return (g_stored.load(memory_order_relaxed) & kChosenMask) == kChosenMask; }
 
 bool choose_collective(ThreadLog* log, const OperationSeen& operation) {
-  // A thread that only queues is told from one that launches: what the mask holds now is what NCCL has just
+  // A thread that only queues differs from one that launches: what the mask holds now is what NCCL has just
   // read.
   const bool watched = is_watched();
   CommCount* comm = operation.comm;

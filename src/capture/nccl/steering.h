@@ -118,7 +118,7 @@ struct OperationSeen {
 // one's deep events are kept. Never waits.
 bool choose_collective(ThreadLog* log, const OperationSeen& operation);
 bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation, bool was_watched);
-// Whether NCCL watches what is called now, as far as the mask tells.
+// Whether NCCL watches what is called now, as far as the mask shows.
 bool is_watched();
 // Whether NCCL's word may ask for kernels, or not any more, from here on, for somebody else; `launching`:
 // called by the thread that launches.
@@ -126,7 +126,7 @@ bool may_switch_kernels(bool launching, bool turns_on);
 // From the event path, while NCCL launches.
 [[gnu::cold, gnu::noinline]] void apply_pending_at_launch(const ThreadLog* log);
 
-// The keeper's: what is to be recorded from now on; and, on every nap, what could not be told to NCCL so far.
+// The keeper's: what is to be recorded from now on; and, on every nap, what NCCL could not be told so far.
 void record(const Recording& recording);
 void apply_pending();
 

@@ -40,7 +40,7 @@ bool make_room(T*& array, uint32_t size, uint32_t& room) {
   return true;
 }
 
-// Events that are told to hold_open().
+// Events that are passed to hold_open().
 bool is_held(Kind kind) {
   return kind == Kind::kCollApi || kind == Kind::kP2pApi || kind == Kind::kApiOp || kind == Kind::kGroupApi ||
          kind == Kind::kKernelCh;
@@ -387,7 +387,7 @@ void FileCounters::add_losses(const uint64_t (&losses)[format::kLossKinds], Tota
   for (const uint64_t count : losses) totals.losses += count;
 }
 
-// The file's own clock by two instants that it tells, or by the rate it names.
+// The file's own clock by two instants that it gives, or by the rate it names.
 int64_t FileCounters::monotonic_of(uint64_t ticks) const {
   const format::ClockAnchor& first = header_.first_anchor;
   const auto apart = static_cast<double>(header_.heartbeat_monotonic_ns - first.monotonic_ns);

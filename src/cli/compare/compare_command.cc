@@ -78,7 +78,7 @@ const Command compare_command = {
     .name = "compare",
     .summary = "compare two runs: what got faster or slower",
     .description =
-        "Compares run B with run A, the baseline: step times; bandwidths by function, size and communicator; times of operations; lateness and exposed communication of each rank. Each ratio B / A comes with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so many ratios is not called a change. For what got worse, it says since which step.\n\n"
+        "Compares run B with run A, the baseline: step times; bandwidths by function, size and communicator; times of operations; lateness and exposed communication of each rank. Each ratio B / A comes with its 95 % confidence interval; a difference that chance alone would show among so many ratios is not called a change. For what got worse, it says since which step.\n\n"
         "A gate is METRIC[:FUNCTION[:SIZE]]>=RATIO or <=RATIO, several separated by commas; METRIC is step, "
         "busbw, "
         "duration, lateness or exposed. It passes if the whole interval is on the good side of RATIO.\n\n"

@@ -120,10 +120,10 @@ TEST(CompareReport, DoesNotSayMoreThanItKnows) {
             "B is as fast as A, as far as the data shows: a step takes 1.002 times as long (95 %: 0.990 to "
             "1.010).");
   Row unknown;
-  unknown.reason = "in 6 steps of A: takes 16";
+  unknown.reason = "only 6 steps in A; at least 16 are needed";
   const Verdict found = verdict(runs_of({unknown}));
   EXPECT_EQ(found.state, Verdict::State::kCannotTell);
-  EXPECT_EQ(found.headline, "Cannot tell whether B is slower: in 6 steps of A: takes 16.");
+  EXPECT_EQ(found.headline, "Cannot tell whether B is slower: only 6 steps in A; at least 16 are needed.");
   EXPECT_EQ(verdict(runs_of({})).state, Verdict::State::kCannotTell);
   EXPECT_EQ(verdict(runs_of({bandwidth("dp", Change::kNone, 1, 0)})).state, Verdict::State::kSame);
 }

@@ -39,7 +39,7 @@ Result<Samples> read_samples(const std::string& path, ComparedRun& run,
   run.overview = first.source->overview();
   run.overview.losses.insert(run.overview.losses.end(), input.troubles.begin(), input.troubles.end());
   for (const model::JobProcess& process : job.processes) run.lost += process.lost;
-  std::vector<analysis::Finding> findings;  // `diagnose` tells them
+  std::vector<analysis::Finding> findings;  // `diagnose` reports them
   job::match::align(job);
   job::clock::align(job, findings);
   Samples samples = analysis::compare::take(job);

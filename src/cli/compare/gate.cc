@@ -79,7 +79,7 @@ class Parser {
     if (gate.metric != Metric::kBusbw && gate.metric != Metric::kDuration) {
       // Back to the colon, where the error is.
       --at_;
-      return expected("'>=' or '<=', as only busbw and duration are of functions");
+      return expected("'>=' or '<=' (only busbw and duration take a function)");
     }
     skip_blanks();
     gate.func = word();
@@ -128,11 +128,12 @@ class Parser {
   Error error(const std::string& text) const { return usage_error("--gate " + text); }
   Error expected(const std::string& what) {
     skip_blanks();
-    if (at_ == text_.size()) return error("ends where it takes " + what);
+    if (at_ == text_.size()) return error("ends too early: expected " + what);
     // What stands there may be anything.
     std::string shown;
     for (char c : text_.substr(at_, kMostShown)) shown += c >= ' ' && c <= '~' ? c : '?';
-    return error("takes " + what + " at character " + std::to_string(at_ + 1) + ", before '" + shown + "'");
+    return error("is wrong at character " + std::to_string(at_ + 1) + ", before '" + shown + "': expected " +
+                 what);
   }
 
   std::string_view text_;

@@ -40,7 +40,7 @@ struct GateResult {
 // the other. What got worse inside the run and stays so to its end is judged by the steps since then.
 GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparison);
 
-// Of several: regressed if one is, else cannot be told if one cannot.
+// Of several: regressed if one is, else undecided if one is.
 GateResult::State worst(const std::vector<GateResult>& results);
 std::string_view state_text(GateResult::State state);  // "pass", "regressed", "cannot tell"
 

@@ -40,7 +40,7 @@ constexpr Option kControlOptions[] = {
      .repeatable = true},
     {0, "min-bytes", "SIZE",
      "with deep or sample: deep events of operations of at least this size, such as 1M"},
-    {0, "mark", "TEXT", "make every process record a mark of this name now"},
+    {0, "mark", "TEXT", "make every process record a mark with this name now"},
     {0, "save", "",
      "make every process write what it has in memory to its file now: with --retain ring it otherwise does so only at its end"},
     {0, "show", "", "say what each process records now"},
@@ -305,10 +305,10 @@ enum class Outcome : uint8_t { kDone, kWaits, kRefused, kOvertaken, kUnasked, kS
 std::string_view outcome_text(Outcome outcome) {
   constexpr std::string_view kTexts[] = {"done",
                                          "changes at its next launch, where it is safe",
-                                         "refused the request; its library may be of another version",
-                                         "was asked for something else meanwhile: see --show",
-                                         "could not be asked",
-                                         "is stopped, and does it when it goes on",
+                                         "refused the request; its library may have another version",
+                                         "got another request meanwhile: see --show",
+                                         "could not be reached",
+                                         "is stopped, and will do it when it continues",
                                          "has not answered; it may be overloaded, or has ended"};
   return kTexts[static_cast<size_t>(outcome)];
 }
@@ -335,7 +335,7 @@ std::string description_of(const Wish& wish) {
 }
 
 // What came of it, for each process; false if one did not do as asked. Of a process with several libraries
-// the one that came off worst speaks.
+// the worst one counts.
 bool report(const Wish& wish, const std::vector<Target>& targets) {
   std::map<std::string, Outcome> worst;
   for (const Target& target : targets) {
@@ -390,7 +390,7 @@ int show(const std::vector<ProcessFile>& files) {
     std::string mode_now = run::mode_text(mode);
     // NCCL gets the new mode at a launch only: see docs/control.md.
     if (state.waiting != 0) mode_now += " (waits for a launch)";
-    if (header->in_force.asked != state.taken) mode_now += " (asked for another)";
+    if (header->in_force.asked != state.taken) mode_now += " (got another request)";
     table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,
                std::to_string(file.process.pid), format::source_name(header->source, "?"),
                file.open ? std::string(run::liveness_text(liveness)) : "ended", mode_now,
@@ -432,7 +432,7 @@ const Command control_command = {
     .summary = "change what a running job records",
     .description =
         "Tells the processes of a run on this host what to record from now on, and does not touch the job otherwise: each process checks its own file every 50 ms. A window set by --for ends by itself, even if this program is gone. Every change is recorded; `lockstep info` lists them.\n\n"
-        "Processes on other hosts are named; run the command there. The exit code is 0 if every process "
+        "It lists processes on other hosts; run the command there, too. The exit code is 0 if every process "
         "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong "
         "usage.",
     .operands = {.name = "RUN|FILE",

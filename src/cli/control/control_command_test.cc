@@ -75,7 +75,7 @@ TEST_F(ControlCommand, IsNotHeldUpByARequestThatCameAfterItsOwn) {
   const Ended ended = control({"--mode", "lite", folder_.path().c_str()});
   process.join();
   EXPECT_EQ(ended.code, kExitFindings);
-  EXPECT_NE(ended.err.find("was asked for something else meanwhile"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("got another request meanwhile"), std::string::npos) << ended.err;
 }
 
 TEST_F(ControlCommand, ShowsWhatIsThereAndNamesWhatIsNoProcessFile) {

@@ -70,8 +70,7 @@ Result<convert::Inserted> insert(const std::string& profile, model::TraceSource&
   // A folder or an archive may hold several ranks, and one output can have one.
   const bool is_one = inputs.formats.size() == 1 && inputs.formats[0].format->name == "kineto" &&
                       inputs.formats[0].files.size() == 1;
-  if (!is_one)
-    return Error{ErrorCode::kInvalidInput, "is not a trace of PyTorch's profiler of one rank", profile};
+  if (!is_one) return Error{ErrorCode::kInvalidInput, "is not a PyTorch profiler trace of one rank", profile};
   auto inserted = convert::write_into(inputs.formats[0].files[0], run, output);
   if (!inserted) {
     Error error = inserted.error();

@@ -75,7 +75,7 @@ Result<Profile> read_profile(const InputFile& file) {
   // In a file that is cut the last event may end anywhere, and an insertion would make it look whole.
   if (!stream.is_object() || !stream.is_whole() || stream.damages() > 0)
     return Error{ErrorCode::kInvalidInput,
-                 "is not a whole trace of PyTorch's profiler; nothing can be put into it", file.path()};
+                 "is not a complete PyTorch profiler trace; nothing can be added to it", file.path()};
   if (!profile.has_events || profile.frame.pid < 0)
     return Error{ErrorCode::kInvalidInput, "has no CPU operation; record with ProfilerActivity.CPU",
                  file.path()};
@@ -110,7 +110,7 @@ Result<void> copy(const InputFile& file, uint64_t from, uint64_t until,
     const size_t read = file.read_at(from, std::span(piece).first(bytes));
     // The profiler may write the file anew at this moment, and a copy with a hole is no trace.
     if (read < bytes)
-      return Error{ErrorCode::kIo, "became smaller while it was read: convert it again once it is whole",
+      return Error{ErrorCode::kIo, "shrank while it was read: convert it again once it is complete",
                    file.path()};
     json.raw({reinterpret_cast<const char*>(piece.data()), read});
     from += read;

@@ -54,7 +54,7 @@ TEST(WriteInto, AProfileThatBecomesSmallerIsAnError) {
     OneRank cut([&] { fs::resize_file(profile, size); });
     const auto broken = write_into(profile, cut, output);
     ASSERT_FALSE(broken) << size;
-    EXPECT_NE(broken.error().message().find("rank0.json: became smaller"), std::string::npos)
+    EXPECT_NE(broken.error().message().find("rank0.json: shrank"), std::string::npos)
         << broken.error().message();
     EXPECT_FALSE(fs::exists(output)) << "nothing half is left";
   }

@@ -68,7 +68,7 @@ class Watch {
         pause_(pause) {}
 
   int run() {
-    // Interrupted before the first verdict, it has none to tell.
+    // Interrupted before the first verdict, it has none to report.
     int code = kExitUsage;
     bool seen = false;
     do {

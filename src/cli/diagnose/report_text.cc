@@ -21,7 +21,7 @@ namespace {
 using analysis::Finding;
 using analysis::Severity;
 
-constexpr size_t kFew = 2;        // so many further findings are told in full
+constexpr size_t kFew = 2;        // so many further findings are printed in full
 constexpr size_t kLossLines = 3;  // of a report that is not verbose
 constexpr size_t kFindingLines = 20;
 constexpr size_t kWhoLines = 8;

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Looks take at most a twentieth of a core, but for runs that are too large to be told often enough so.
+// Looks take at most a twentieth of a core, but for runs that are too large to be reported often enough so.
 constexpr milliseconds kLeastPause{1000}, kMostPause{15'000};
 constexpr int kShareOfTime = 20;
 

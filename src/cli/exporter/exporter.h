@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep exporter`: looks at a run again and again and tells what it has seen as metrics, over HTTP or in
+// `lockstep exporter`: looks at a run again and again and serves what it has seen as metrics, over HTTP or in
 // a file.
 #pragma once
 #include <chrono>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Option kFleetOptions[] = {
     {0, "from", "URL", push::kTargetHelp},
-    {0, "days", "N", "ask the last N days", "30"},
+    {0, "days", "N", "ask about the last N days", "30"},
     {0, "json", "", "print the answer as JSON"},
     {0, "sql", "", "print the SQL of the question, and do not run it"},
     push::patience_option("10s"),
@@ -73,9 +73,9 @@ int run_fleet(const Arguments& arguments) {
 
 const Command fleet_command = {
     .name = "fleet",
-    .summary = "ask the runs of many jobs in a ClickHouse store together",
+    .summary = "query the runs of many jobs in a ClickHouse store",
     .description =
-        "Asks the runs that `lockstep push` sent into a ClickHouse: which hosts are blamed again and again, and since "
+        "Answers questions about the runs that `lockstep push` sent to a ClickHouse: which hosts are blamed again and again, and since "
         "when; which NCCL version is slower; how many GPU-hours were lost waiting. Without a question it lists all. "
         "docs/fleet.md says what they mean.\n\n"
         "It only reads, for at most two minutes, and shows at most 1,000 rows. A password is taken from the environment "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names under which others reach this machine, as far as its own settings tell: a name that somebody else
+// The names under which others reach this machine, as far as its own settings show: a name that somebody else
 // has pointed here is none of them.
 #pragma once
 #include <string>

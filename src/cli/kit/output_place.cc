@@ -35,7 +35,7 @@ Result<void> check_output(const std::string& output, const std::vector<std::stri
     // exist is no input.
     if (fs::equivalent(input, output, error)) return refused("is an input");
   }
-  // Whether a folder may be replaced is told by what it holds.
+  // Whether a folder may be replaced depends on what it holds.
   if (!fs::is_regular_file(output, error)) return {};
   if (is_process_file(output)) return refused("is a process file, which is never replaced");
   if (std::any_of(results.begin(), results.end(),

@@ -51,7 +51,8 @@ Result<LinksRecord> load(const std::string& path) {
   // The whole file is held in memory.
   constexpr size_t kMost = size_t{256} << 20;
   LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
-  if (file.size() > kMost) return Error{ErrorCode::kInvalidInput, "is too large for a record of links", path};
+  if (file.size() > kMost)
+    return Error{ErrorCode::kInvalidInput, "is too large for a `lockstep links` record", path};
   std::string text(file.size(), '\0');
   text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return parse_any(text, path);
@@ -110,7 +111,7 @@ Result<LinksRecord> look(const Arguments& arguments) {
 int run_links(const Arguments& arguments) {
   // The options that would measure or record have nothing to do with a file that exists.
   if (arguments.has("from") && (arguments.has("record") || arguments.has("force") || arguments.has("deep")))
-    return fail("--from judges a file: it goes with --baseline, --json and --verbose");
+    return fail("--from judges a file: it goes only with --baseline, --json and --verbose");
   auto record = look(arguments);
   if (!record) return fail(record.error());
   std::optional<LinksRecord> baseline;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of what logs tell, for the tables as for `--json`.
+// The columns of what logs say, for the tables as for `--json`.
 #pragma once
 #include <string>
 #include <utility>

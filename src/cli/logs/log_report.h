@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `lockstep logs` says: findings first, then what the logs tell of processes, communicators, network and
+// What `lockstep logs` says: findings first, then what the logs say of processes, communicators, network and
 // transports, and what of them was not understood.
 #pragma once
 #include <string>

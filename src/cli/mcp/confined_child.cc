@@ -88,7 +88,7 @@ std::string drain(const Pipe& out, const Pipe& err, ChildAnswer& answer, Clock::
       }
       texts[i]->append(buffer, static_cast<size_t>(got));
       // The child is killed by the caller, so nothing waits for a full pipe.
-      if (answer.out.size() + answer.err.size() > most_bytes) return "answered more than it may";
+      if (answer.out.size() + answer.err.size() > most_bytes) return "answered more than the limit";
     }
   }
   return {};
@@ -99,12 +99,13 @@ std::string drain(const Pipe& out, const Pipe& err, ChildAnswer& answer, Clock::
 Result<ChildAnswer> run_confined(const std::function<int()>& work, std::chrono::seconds patience,
                                  size_t most_bytes) {
   Pipe out, err;
-  if (!out.is_open() || !err.is_open()) return failed(std::string("no pipe: ") + std::strerror(errno));
+  if (!out.is_open() || !err.is_open())
+    return failed(std::string("cannot create a pipe: ") + std::strerror(errno));
   // After fork() both processes would print what is buffered.
   std::fflush(stdout);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) return failed(std::string("no process: ") + std::strerror(errno));
+  if (child < 0) return failed(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) be_child(work, out, err, parent);
   // The parent's own writing ends would keep the pipes from ever ending.
   out.close_end(1);

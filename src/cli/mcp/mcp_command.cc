@@ -61,8 +61,8 @@ const Command mcp_command = {
     .summary = "answer an agent's questions about runs (Model Context Protocol)",
     .description =
         "Serves the Model Context Protocol on standard input and output, for agents and editors: the tools "
-        "diagnose, summary, show, explain, compare and sql. Each only reads, and only what lies below the named folders (by default the current one) once links are followed. An answer has at most 32 KiB; longer ones come in pages. A tool that takes too long is stopped. The server ends when its input does.",
-    .operands = {.name = "FOLDER", .help = "what may be read", .least = 0, .most = SIZE_MAX},
+        "diagnose, summary, show, explain, compare and sql. Each only reads, and only what lies below the named folders (by default the current one) with all links resolved. An answer has at most 32 KiB; longer ones come in pages. A tool that takes too long is stopped. The server ends when its input does.",
+    .operands = {.name = "FOLDER", .help = "a folder whose files may be read", .least = 0, .most = SIZE_MAX},
     .options = kMcpOptions,
     .run = run_mcp,
 };

@@ -22,7 +22,7 @@ struct ToolAnswer {
 struct Tool {
   std::string_view name, description;
   Json (*schema)();  // of its arguments
-  // An Error is told to whoever asked: wrong arguments, or what the tool could not do.
+  // An Error is returned to whoever asked: wrong arguments, or what the tool could not do.
   std::function<Result<ToolAnswer>(const Json& arguments)> call;
 };
 

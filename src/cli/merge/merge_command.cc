@@ -68,8 +68,7 @@ const Command merge_command = {
     .summary = "merge the files of a run into one trace.db",
     .description =
         "Reads the process files of a run, or other tools' files of one format, and writes one trace.db, a "
-        "plain SQLite file; several trace.dbs become one, with the process files named beside them. The "
-        "inputs are never changed or removed, and merging again gives the same result. Unreadable parts of "
+        "plain SQLite file; it also merges several trace.dbs, and process files named beside them, into one. The inputs are never changed or removed, and merging again gives the same result. Unreadable parts of "
         "a damaged file are counted; the rest is merged. The exit code is 3 if an input was left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",

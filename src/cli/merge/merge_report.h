@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `merge` and the end of `trace` tell, for people and for programs.
+// What `merge` and the end of `trace` report, for people and for programs.
 #pragma once
 #include <string>
 #include <vector>

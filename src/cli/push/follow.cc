@@ -48,7 +48,7 @@ class Follower {
       const Result<bool> written = look();
       // A store that refuses will refuse again.
       if (!written && written.error().code != ErrorCode::kIo) return fail(written.error());
-      // Its end is told once more, if the store takes it at once.
+      // Its end is written once more, if the store takes it at once.
       if (is_last) return written ? kExitOk : kExitCannotTell;
       if (written && *written) return kExitOk;
       // While the job runs there is always something newer to send, so patience begins at its end.

@@ -64,7 +64,7 @@ int run_push(const Arguments& arguments) {
   if (!target) return fail(target.error());
   if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
   if (arguments.has("follow")) return push::follow(arguments, *target);
-  if (arguments.has("run")) return fail("--run is for --follow: a finished run is found by its number");
+  if (arguments.has("run")) return fail("--run goes with --follow: a finished run is found by its number");
   auto diagnosed = [&] {
     Progress progress("reading");
     return verdict::diagnose(arguments.operands(), progress.callback());
@@ -93,10 +93,9 @@ int run_push(const Arguments& arguments) {
 
 const Command push_command = {
     .name = "push",
-    .summary = "send a finished run into a ClickHouse store",
+    .summary = "send a finished run to a ClickHouse store",
     .description =
-        "Sends the operations, their sums a minute, processes, communicators, losses and findings of a finished run into an existing "
-        "ClickHouse, where runs of many jobs can be asked together: docs/fleet.md has the tables and some questions. It "
+        "Sends the operations, their sums per minute, processes, communicators, losses and findings of a finished run to an existing ClickHouse, where you can query the runs of many jobs together: docs/fleet.md has the tables and some questions. It "
         "creates missing tables. A password is taken from the environment variable LOCKSTEP_PUSH_KEY, "
         "else from the URL, where other users of the machine can see it.\n\n"
         "What the store has confirmed is not sent again: after a kill, a restart or a store that was down, the same "
@@ -104,9 +103,7 @@ const Command push_command = {
         "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
         "a store that refuses, and 3 if the store did not answer.\n\n"
         "With --follow it writes the newest state of each process and communicator that this host sees in a run directory "
-        "which is still being written, or does not exist yet: one beside the job on each host, or one for all where "
-        "they share the directory. It sends no run: push it when the job has ended. While the store does not answer, it keeps "
-        "trying and blocks nobody. `lockstep diagnose URL#NAME` asks who is stuck, on any machine.",
+        "which is still being written, or does not exist yet: run one beside the job on each host, or one for all hosts if they share the directory. It sends no run: push it when the job has ended. While the store does not answer, it keeps trying and blocks nobody. On any machine, `lockstep diagnose URL#NAME` says who is stuck.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,

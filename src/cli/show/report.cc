@@ -40,7 +40,7 @@ std::string microseconds(int64_t ns) {
   const uint64_t tenths = (ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns)) / 100;
   return (ns < 0 ? "-" : "") + format_count(tenths / 10) + "." + std::to_string(tenths % 10);
 }
-// The end of a host's name often tells more of it than its middle.
+// The end of a host's name often says more than its middle.
 std::string shortened(const std::string& text, bool all) {
   constexpr size_t kMost = 20;
   if (all || text.size() <= kMost) return text;
@@ -115,7 +115,7 @@ const RankOperation* first_there(const Operation& operation) {
   return found == operation.ranks.end() ? nullptr : &*found;
 }
 
-// As findings name it. A member's place in its own operations tells more than the number alone.
+// As findings name it. A member's place in its own operations says more than the number alone.
 std::string operation_name(const model::Job& job, const Operation& operation) {
   const uint32_t index = operation.name.index;
   for (const RankOperation& rank : operation.ranks) {
@@ -193,7 +193,7 @@ std::string clock_lines(const Timeline& times) {
 
 std::string rank_table(const model::Job& job, const Operation& operation, const Timeline& times, bool all) {
   std::vector<std::string> headings = {"rank",     "<host",     "GPU",     "called", "enqueued",
-                                       "launched", "GPU begin", "GPU end", "<from"};
+                                       "launched", "GPU start", "GPU end", "<from"};
   if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "size"});
   // The rank in the communicator needs a column only where it differs from that in the job.
   const bool has_own_ranks = std::any_of(operation.ranks.begin(), operation.ranks.end(),
@@ -241,7 +241,7 @@ class TreeText {
 
   std::string text(const std::vector<EventNode>& events) {
     out_ = "  " + left("event", event_columns_) + right("thread", kThreadColumns) +
-           right("begin, us", kTimeColumns) + right("took", kTimeColumns) + "\n";
+           right("start, us", kTimeColumns) + right("took", kTimeColumns) + "\n";
     for (const EventNode& event : events) add(event, 2);
     return out_;
   }

@@ -175,7 +175,7 @@ int run_show(const Arguments& arguments) {
     return job::gather::gather(*input->source, {.threads = 0, .progress = progress.callback()});
   }();
   if (!job) return fail(job.error());
-  std::vector<analysis::Finding> findings;  // `diagnose` tells them
+  std::vector<analysis::Finding> findings;  // `diagnose` reports them
   // The numbers that users give are those after this alignment; the clocks are aligned by matched operations.
   job::match::align(*job);
   job::clock::align(*job, findings);

@@ -77,7 +77,7 @@ void show_fit(const analysis::summary::FitFigures& row, Columns& out) {
   out.name("comm", "<communicator", row.comm);
   out.add_json("comm_id", id_json(row.comm_id));
   out.add("sizes", "sizes", std::to_string(row.sizes), row.sizes);
-  out.duration("alpha_ns", "start-up", row.alpha_ns);
+  out.duration("alpha_ns", "latency", row.alpha_ns);
   out.duration("alpha_error_ns", "<+-", row.alpha_error_ns);
   out.add("beta_gbps", "bandwidth", format_rate(row.beta), row.beta);
   out.add("beta_low_gbps", "<95 %",
@@ -88,7 +88,7 @@ void show_fit(const analysis::summary::FitFigures& row, Columns& out) {
 
 std::string fit_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
   if (figures.fits.empty()) return "";
-  return "\nTime = start-up + size / bandwidth (algbw, GB/s)\n" + rows_text(figures.fits, limit, show_fit);
+  return "\nTime = latency + size / bandwidth (algbw, GB/s)\n" + rows_text(figures.fits, limit, show_fit);
 }
 
 // The own lateness stands last in tables.

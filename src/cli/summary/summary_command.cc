@@ -191,7 +191,7 @@ int run_summary(const Arguments& arguments) {
     SummedSource source(*input->source, summary);
     // A run that cannot be gathered still has the figures of each process.
     if (auto job = job::gather::gather(source, {.threads = 0, .progress = progress.callback()})) {
-      std::vector<analysis::Finding> findings;  // `diagnose` tells them
+      std::vector<analysis::Finding> findings;  // `diagnose` reports them
       job::match::align(*job);
       job::clock::align(*job, findings);
       together = analysis::summary::across(*job);
@@ -228,7 +228,7 @@ const Command summary_command = {
         "members of each communicator are in the trace. A GPU time there is that of one rank, from the start "
         "of its "
         "kernel to its end, so it includes waiting for the others.\n\n"
-        "Then follows what needs all ranks: steps, and how much communication is exposed, or an upper bound if the trace lacks kernels; bandwidth once all ranks had arrived, compared with what the GPUs' links carry, and start-up time and bandwidth fitted over sizes; how long ranks waited for the last one, and how long data moved; how late each rank was, and how much of that is its own lateness; network transfers by pair of ranks.",
+        "Then follows what needs all ranks: steps, and how much communication is exposed, or an upper bound if the trace lacks kernels; bandwidth once all ranks had arrived, compared with what the GPUs' links carry, and latency and bandwidth fitted over sizes; how long ranks waited for the last one, and how long data moved; how late each rank was, and how much of that is its own lateness; network transfers by pair of ranks.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

@@ -83,8 +83,8 @@ const Command top_command = {
         "far it is "
         "behind the others of its communicators, its operations and bytes per second, what was dropped, and "
         "whether it is alive. It looks once a second, reads only what is new, and does not touch the job. "
-        "Good ranks are folded if not all fit.\n\n"
-        "With --once the exit code is 0 if all ranks are good, 1 if one is gone, stopped, silent or late, "
+        "Healthy ranks are folded if not all fit.\n\n"
+        "With --once the exit code is 0 if all ranks are healthy, 1 if one is gone, stopped, silent or late, "
         "and 2 if "
         "nothing can be read.",
     .operands = {.name = "RUN|FILE",

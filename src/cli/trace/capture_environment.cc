@@ -30,7 +30,7 @@ bool is_set(const char* name) {
   return value != nullptr && *value != 0;
 }
 
-// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to tell of hardware
+// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to report hardware
 // and connections, too, which NCCL leaves out unless asked; TUNING is a line for each operation.
 void set_log_environment(const std::string& run, const std::string& mode) {
   if (is_set("NCCL_DEBUG") || is_set("NCCL_DEBUG_FILE")) return;
@@ -158,13 +158,14 @@ bool expects_hsa(const CaptureLibraries& libraries) {
 
 std::string no_amd_times(const CaptureLibraries& libraries) {
   if (!expects_hsa(libraries)) return {};
-  if (libraries.hsa.find(' ') != std::string::npos) return "HSA takes no path with a space: " + libraries.hsa;
+  if (libraries.hsa.find(' ') != std::string::npos)
+    return "HSA_TOOLS_LIB cannot hold a path with a space: " + libraries.hsa;
   std::error_code error;
   for (const std::string& tool : hsa_tools()) {
     if (is_our_hsa_library(tool, libraries)) continue;
     if (tool.find('/') != std::string::npos && !std::filesystem::exists(tool, error))
-      return "HSA_TOOLS_LIB names " + tool + ", which is not there";
-    return "HSA_TOOLS_LIB also names " + tool + ": if that times kernels, ours records launches alone";
+      return "HSA_TOOLS_LIB names " + tool + ", which does not exist";
+    return "HSA_TOOLS_LIB also names " + tool + ": if that times kernels, ours records launches only";
   }
   const char* old = std::getenv(kOldTools);
   if (old != nullptr && std::string_view(old) == "0")
@@ -223,9 +224,9 @@ std::vector<std::string> files_to_attach(const std::string& run) {
 std::string no_gpu_times(const CaptureLibraries& libraries) {
   if (is_cuda_off() || libraries.cuda.empty()) return {};
   if (const std::string other = other_injection("CUDA_INJECTION64_PATH", libraries); !other.empty())
-    return "CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " + other;
+    return "CUDA loads only one injected library, and CUDA_INJECTION64_PATH names " + other;
   if (libraries.cuda.find_first_of(": ") != std::string::npos)
-    return "the loader takes no path with a space or a colon: " + libraries.cuda;
+    return "LD_PRELOAD cannot hold a path with a space or a colon: " + libraries.cuda;
   return {};
 }
 
@@ -233,7 +234,7 @@ std::string no_ranges(const CaptureLibraries& libraries) {
   if (!are_ranges_asked_for(libraries)) return {};
   const std::string other = other_injection("NVTX_INJECTION64_PATH", libraries);
   return other.empty() ? other
-                       : "NVTX loads one injected library only, and NVTX_INJECTION64_PATH names " + other;
+                       : "NVTX loads only one injected library, and NVTX_INJECTION64_PATH names " + other;
 }
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {

@@ -29,8 +29,7 @@ Result<CaptureLibraries> find_capture_libraries() {
     if (looked.empty()) looked = nccl.lexically_normal().string();
   }
   return Error{ErrorCode::kNotFound,
-               "the capture library is missing; build with LOCKSTEP_BUILD_CAPTURE=ON or install again",
-               looked};
+               "the capture library is missing; build with LOCKSTEP_BUILD_CAPTURE=ON or reinstall", looked};
 }
 
 }  // namespace lockstep::cli::trace

@@ -244,7 +244,7 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
                  run::RunDirectory& run) {
   trace::Supervisor supervisor;
   const auto end = [&](int code, bool has_started) {
-    guard("not merged; what was captured is in " + run.path(), [&] {
+    guard("not merged; the captured data is in " + run.path(), [&] {
       // From here the command needs no signal any more, so Ctrl-C may end the merge.
       supervisor.end_on_signal([&](int) { guard("stopped", [&] { report_stopped(request, run); }); });
       end_trace(request, run, code, has_started);
@@ -256,23 +256,23 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
     return end(report_not_started(request.argv[0], error), false);
   std::optional<run::Census> census;
   std::optional<run::HeldSegments> held;
-  guard("the processes of the job are not watched", [&] {
+  guard("cannot watch the job's processes", [&] {
     census.emplace(
         self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
     held.emplace(run.path());
   });
   std::optional<links::Sampler> sampler;
-  guard("counters of links are not sampled", [&] { start_sampler(request, self, run, sampler); });
+  guard("cannot sample link counters", [&] { start_sampler(request, self, run, sampler); });
   const int code = supervisor.wait_for_command();
   // False means that a signal ended the waiting; what is there by now is merged all the same.
   supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
   // Before the merge, which attaches the log that it writes.
   if (sampler) sampler->stop();
-  guard("not all was brought from memory into the files of " + run.path(), [&] {
+  guard("could not copy everything from memory into the files of " + run.path(), [&] {
     run::adopt_run(run.path());
     held.reset();
   });
-  guard("it is not said which processes there were", [&] {
+  guard("cannot record which processes there were", [&] {
     if (!census) return;
     census->stop();
     run::CensusReport seen = census->report();
@@ -313,7 +313,7 @@ int run_trace(const Arguments& arguments) {
   }
   if (std::string other = trace::other_profiler_plugin(*libraries); !other.empty()) {
     if (trace::plugin_to_chain(*libraries).empty())
-      warn("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
+      warn("NCCL loads only one profiler plugin: using ours (" + libraries->nccl + ") instead of " + other);
     else
       warn("your profiler plugin " + other +
            " is chained behind ours and gets every call (LOCKSTEP_CHAIN=none leaves it out)");
@@ -349,13 +349,9 @@ const Command trace_command = {
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
         "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
-        "Error counters of network ports, interfaces and PCIe, and what NVML says of GPUs, are read once a second, on each host by one launcher; "
-        "LOCKSTEP_LINKS=off leaves that out.\n\n"
+        "On each host, one launcher reads the error counters of network ports, interfaces and PCIe, and what NVML reports about GPUs, once a second; LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
-        "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
-        "directory and one OUT (LOCKSTEP_DIR without `lockstep trace` takes that of each process), %h for "
-        "the host, "
-        "%r for the rank, %n for the rank of the node, %j for the job.",
+        "In OUT, RUN and FILE, %p stands for the launcher's process id, %h for the host, %r for the rank, %n for the rank of the node, %j for the job. All processes share one run directory and one OUT; in LOCKSTEP_DIR without `lockstep trace`, %p is the id of each process.",
     .operands = {.name = "COMMAND [ARGUMENT...]",
                  .help = "the command to run, with its arguments",
                  .least = 1,

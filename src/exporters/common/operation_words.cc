@@ -41,7 +41,7 @@ std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
 
 std::string comm_hash(const model::Trace& trace, uint32_t comm) { return hex16(trace.comms.comm_id[comm]); }
 
-// PyTorch's name and description of the group, where it is known or the communicator's name tells them.
+// PyTorch's name and description of the group, where it is known or the communicator's name gives them.
 struct GroupNames {
   std::string name, description;
 };
@@ -59,7 +59,7 @@ GroupNames group_names(const model::Trace& trace, uint32_t comm) {
   return {group.name.empty() ? fallback : std::string(group.name), std::string(group.description)};
 }
 
-// As PyTorch tells it, else what the members show.
+// As PyTorch gives it, else what the members show.
 model::RankProgression progression(const model::Trace& trace, uint32_t comm,
                                    const std::vector<int32_t>& ranks) {
   if (comm < trace.comms.size() && trace.comms.group_name[comm] != 0)

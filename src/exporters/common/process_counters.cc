@@ -34,14 +34,14 @@ int64_t begin_of(const model::Trace& trace, uint32_t op) {
   return host > 0 ? host : is_placed(trace.ops, op) ? trace.ops.gpu_start_ns[op] : 0;
 }
 
-// What a communicator's operations tell of their ends.
+// What a communicator's operations show of their ends.
 struct CommTimes {
   int64_t last_ns = 0;  // begin of the last one whose end is known
   uint8_t source = 0;   // of that end
   bool has_hole = false;
 };
 
-// KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was
+// KernelCh events are asked for in deep mode alone: where the mode changed, nothing is known of what was
 // called after it. Where the modes are unknown, holes alone can show that.
 bool has_all(uint8_t source, std::string_view modes) {
   // `modes` lists each mode with the time of its change, comma-separated: no comma means that it never

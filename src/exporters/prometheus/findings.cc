@@ -178,7 +178,7 @@ void Diagnoses::fail() {
   next_ = Clock::now() + std::max<Clock::duration>(pause_, kShareOfTime * (Clock::now() - begun_));
 }
 
-// It is asked now and then whether it has ended: when it wrote its answer tells more exactly.
+// It is asked now and then whether it has ended: the time of its answer says more exactly.
 Diagnoses::Clock::duration Diagnoses::time_taken() const {
   struct stat status {};
   timespec now{};
@@ -191,7 +191,7 @@ Diagnoses::Clock::duration Diagnoses::time_taken() const {
 void Diagnoses::take_answer(int status) {
   child_ = -1;
   const Clock::duration took = time_taken();
-  // Other exit codes tell what was found: they come with an answer.
+  // Other exit codes say what was found: they come with an answer.
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitUsage;
   if (code == kExitUsage || !read_findings(contents(answer_), findings_)) return fail();
   close(answer_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exporter tells of a run, kept from look to look: counters that only grow for as long as their
+// What the exporter reports of a run, kept from look to look: counters that only grow for as long as their
 // labels are there (label_slots.h), also when a process file disappears or is read again, and gauges of the
 // last look. Bounded by the limits and by kMostGone. One thread; times in seconds, sizes in bytes.
 #pragma once

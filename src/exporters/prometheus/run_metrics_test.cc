@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose files grow, disappear, come back and begin again, as the exporter tells it.
+// A run whose files grow, disappear, come back and begin again, as the exporter reports it.
 #include "exporters/prometheus/run_metrics.h"
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ using model::GpuTimeSource;
 using model::kNoRow;
 using model::Trace;
 
-// An operation to be: its task, its call, or both; or a replay that its kernel tells. How many such replays
+// An operation to be: its task, its call, or both; or a replay that its kernel shows. How many such replays
 // are known differs between ranks (one's kernel is not over, another has no CUPTI), so they have no number:
 // the first one stands for what was captured, where it was captured, as on a rank that knows of no replay.
 struct Entry {

@@ -17,7 +17,7 @@ class AssembledSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     LOCKSTEP_TRY(source_->load(i, trace));
-    // What a reader's files call operations needs no assembling, and comes with the numbers that they tell.
+    // What a reader's files call operations needs no assembling, and comes with the numbers that they give.
     if (trace.ops.size() != 0) return {};
     LOCKSTEP_TRY(assemble(trace));
     model::number_torch_operations(trace);

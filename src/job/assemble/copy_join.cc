@@ -49,7 +49,7 @@ void CopyJoin::list_batches() {
     if (look.bytes % look.copies != 0) continue;
     const auto [known, is_new] =
         copies_of_size_.try_emplace({look.gpu, look.bytes / look.copies}, look.copies);
-    // Batches of one copy size and different numbers: where one ends cannot be told.
+    // Batches of one copy size and different numbers: where one ends cannot be determined.
     if (!is_new) known->second = kNoRow;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which copies did which copy-engine collectives, where the GPU driver's tools told the copies. Nothing but
+// Which copies did which copy-engine collectives, where the GPU driver's tools gave the copies. Nothing but
 // order and size ties the two: NCCL says of each batch how many copies it made and how many bytes they have
 // together, and copies bear numbers (correlations) in the order of their calls, one for all copies of a call
 // that made several. So batches and runs of copies of one device that look alike are joined in their order,

@@ -59,7 +59,7 @@ void GpuTimes::observe(const Launches& launches) {
     uint32_t task = channels.task[row];
     uint64_t start = channels.gpu_start[row], stop = channels.gpu_stop[row];
     if (task == kNoRow || start == 0 || channels.kind[row] != number(EventKind::kKernelCh)) continue;
-    // AMD's ticks have a rate that these events do not tell.
+    // AMD's ticks have a rate that these events do not give.
     if (trace_.processes.gpu_clock[channels.process[row]] != static_cast<uint8_t>(GpuClock::kNvidiaNs)) {
       ++unknown_rate;
     } else if (stop != 0 && stop < start) {

@@ -315,7 +315,7 @@ void GraphReplays::add_operations() {
     const auto runs = std::span(runs_).subspan(first, end - first);
     const uint32_t launch = nodes_[runs.front().node].launch;
     const std::span<const OfCall> calls = calls_of(launch);
-    // Which of several launches of one group did which of its operations is not told.
+    // Which of several launches of one group did which of its operations is unknown.
     if (launches.at(key_of(launch)) > 1 || calls.size() * runs.size() > most - operations_.size()) {
       unjoined_ += runs.size();
       continue;

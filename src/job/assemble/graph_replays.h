@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of captured CUDA graphs, from the kernels that the GPU driver's tools told. A replay is one call
+// Replays of captured CUDA graphs, from the kernels that the GPU driver's tools gave. A replay is one call
 // that launches the graph; all its kernels bear that call's correlation, and each the number of its node,
 // which is equal in all replays.
 //
@@ -33,7 +33,7 @@ class GraphReplays {
     uint32_t kernel;      // row of kernels
     int64_t launched_ns;  // the graph was launched; its kernel's begin where that is not known
   };
-  // Operations that nothing but their kernels tells.
+  // Operations that only their kernels show.
   std::span<const Replay> operations() const { return operations_; }
   // Whether the task is that of a capture which has `operations`: nothing ran then.
   bool is_capture(uint32_t task) const { return task < is_capture_.size() && is_capture_[task]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels did which operations, where the GPU driver's tools told the kernels. A kernel is an
+// Which kernels did which operations, where the GPU driver's tools reported the kernels. A kernel is an
 // operation's when
 //   the call that launched it (same correlation) lies inside a KernelLaunch of the profiler's, on the same
 //   thread that KernelLaunch belongs to a kernel plan, and the plan's tasks are the operations the kernel's

@@ -22,7 +22,7 @@ struct Options {
   uint32_t seed = 1;
   double missing = 0;  // share of the records
   bool launch_calls = true;
-  bool reports_capture = true;  // NCCL tells the tasks of a capture
+  bool reports_capture = true;  // NCCL reports the tasks of a capture
   uint32_t threads = 3;
   bool all_capture = false;  // every thread, not only the first
 };

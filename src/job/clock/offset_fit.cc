@@ -2,7 +2,7 @@
 // Fits the offset of a clock piece by piece. Bounds are kept per bucket of time, the tightest of each side,
 // so that memory is bounded however long the run is. A piece grows as long as some line satisfies all its
 // bounds. Where none does, the clock has moved or a bound is wrong: the span between the two pieces then
-// allows everything that was ever proven about it, because nothing tells which of them is right.
+// allows everything that was ever proven about it, because nothing shows which of them is right.
 #include "job/clock/offset_fit.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running job did long ago tells nothing of what holds it now. What does is kept: the newest
+// What a running job did long ago says nothing about what holds it now. What does is kept: the newest
 // operations of each stream with the count of all, the first that have not ended, and the longest gap, which
 // tells how long this process may be quiet.
 #include "job/gather/newest_part.h"
@@ -54,7 +54,7 @@ class Keeper {
     const uint32_t begin = first, end = first + count;
     const uint32_t window = end - std::min(count, newest_);
     first = static_cast<uint32_t>(rows_.size());
-    // Between operations that are gone without a count, none could be told from another.
+    // Between operations that are gone without a count, none could be distinguished from another.
     if (is_counted_ && window > begin) keep_older(begin, window, end);
     for (uint32_t i = window; i < end; ++i) rows_.push_back(i);
     count = static_cast<uint32_t>(rows_.size()) - first;

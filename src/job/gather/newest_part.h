@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process contributes to a job, without all that tells nothing of what it does now: its newest
+// What a process contributes to a job, without all that says nothing about what it does now: its newest
 // operations stay, with the count of all, and what shows how long it has ever been quiet.
 #pragma once
 #include <cstdint>

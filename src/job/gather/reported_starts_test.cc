@@ -15,9 +15,9 @@ using model::JobOps;
 // Operations of one process, entered at 100, 200, ... on one communicator unless said otherwise.
 class Reports {
  public:
-  // Its begin was told, by KernelCh.
+  // Its begin was reported, by KernelCh.
   Reports& begun(uint32_t comm = 0) { return add(comm, true, model::GpuTimeSource::kKernelCh); }
-  // CUPTI told it, once it was over.
+  // CUPTI reported it, once it was over.
   Reports& ended(uint32_t comm = 0) { return add(comm, false, model::GpuTimeSource::kCupti); }
   // Both did.
   Reports& begun_and_ended() { return add(0, true, model::GpuTimeSource::kCupti); }

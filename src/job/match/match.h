@@ -20,7 +20,7 @@ enum class Reason : uint8_t {
   kRankAbsent,   // a member of the communicator left no file
   kNotCalled,    // another member has not come so far
   kForgotten,    // another member no longer has it: a ring that wrapped, or a loss
-  kNotAligned,   // nothing tells how the member's numbers compare
+  kNotAligned,   // nothing shows how the member's numbers compare
   kCommUnknown,  // the communicator has no id
 };
 inline constexpr size_t kReasons = 5;
@@ -40,7 +40,7 @@ struct Difference {
       members;         // who differ from the majority (of the ranks that have it), rows of Job::members
   uint32_t like = 0;   // a member of the majority
   bool tie = false;    // no majority: `members` is one side, by chance
-  size_t unknown = 0;  // ranks of the communicator of which nothing tells what they called there
+  size_t unknown = 0;  // ranks of the communicator of which nothing shows what they called there
   bool open = false;   // with those on another side there would be no majority
 };
 
@@ -73,7 +73,7 @@ std::vector<uint32_t> essences(const model::Job& job);
 
 // Whether nobody leaves an operation like it before all have entered it.
 bool waits_for_all(const model::Job& job, const model::Signature& signature);
-// Whether the end that KernelCh tells of an operation like it is that of its last data.
+// Whether the end that KernelCh reports of an operation like it is that of its last data.
 bool ends_with_data(const model::Job& job, const model::Signature& signature);
 
 // Nothing was lost of what the process called, and its recording was never switched off.

@@ -38,7 +38,7 @@ void calls(JobBuilder& builder, uint32_t rank, uint32_t comm, uint32_t first, ui
     builder.call(rank, comm, {.func = func, .called_ms = 10.0 + seq, .seq = seq});
 }
 
-// Behind a hole in the middle a number tells the place in the order of its function alone.
+// Behind a hole in the middle a number gives the place in the order of its function alone.
 TEST(Match, BehindHolesADifferenceNeedsAMemberWithoutOne) {
   for (const bool has_whole : {false, true}) {
     JobBuilder builder(has_whole ? 4 : 3);

@@ -113,7 +113,7 @@ TEST(GpuSamples, XidsByTheirMeaning) {
                                .with("xid_9x", {{60'000, 1}})
                                .judged();
   ASSERT_EQ(host.gpu_troubles.size(), 3u);
-  EXPECT_EQ(host.gpu_troubles[0].says, "the driver reported Xid 79: the GPU cannot be reached any more");
+  EXPECT_EQ(host.gpu_troubles[0].says, "the driver reported Xid 79: the GPU can no longer be reached");
   EXPECT_EQ(host.gpu_troubles[0].severity, Severity::kWarning);
   EXPECT_EQ(host.gpu_troubles[0].evidence[0].find("0000:1b:00.0: Xid 79, 3 times, first at "), 0u)
       << host.gpu_troubles[0].evidence[0];

@@ -56,7 +56,7 @@ std::string amount(const Increase& increase) {
 
 void judge_increases(const Increases& increases, double seconds, const std::string& host,
                      std::vector<Finding>& findings) {
-  // Without a time between the readings no rate can be told; a clock that was set back gives a negative one.
+  // Without a time between the readings no rate is known; a clock that was set back gives a negative one.
   if (seconds <= 0) return;
   // By finding, rule and device: several counters of one trouble.
   std::map<std::tuple<FindingId, int, std::string>, size_t> reported;

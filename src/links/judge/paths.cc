@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between devices: whether GPUs may access each other, and whether bridges send peers' traffic up to the root
 // complex. Redirection matters between a GPU and the network card next to it; of each pair below one switch
-// the worst is told once.
+// the worst is reported once.
 #include <algorithm>
 #include <cstdio>
 #include <set>

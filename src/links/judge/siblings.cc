@@ -41,7 +41,7 @@ size_t links_between(const Machine& machine, const std::string& from, const std:
   return to_gpus > 0 ? direct : up;
 }
 
-// What NCCL reckons with for one NVLink, by its generation, told by the raw rate of a link in GB/s.
+// What NCCL reckons with for one NVLink, by its generation, known by the raw rate of a link in GB/s.
 double modelled_link(double rate) {
   // The thresholds lie between the raw rates of generations; the results are NCCL's constants (topo.h).
   if (rate > 40) return 40.1;
@@ -87,7 +87,7 @@ std::string path_words(const Cell& cell, const Machine& machine) {
   }
   const std::string& host = from_host ? cell.from : cell.to;
   const PciDevice* const device = device_at(machine, from_host ? cell.to : cell.from);
-  // A node alone says nothing: near and far are told only where the device's own node is known.
+  // A node alone says nothing: near and far are named only where the device's own node is known.
   if (host == "host" || device == nullptr || !device->numa_node) return "host memory";
   return host == "host:" + std::to_string(*device->numa_node) ? "near host memory" : "far host memory";
 }

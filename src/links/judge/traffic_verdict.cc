@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cell is slow if it is slower than its siblings in both measurements; then, against NCCL's model of the
-// path; then against an earlier record. Cells that share an end are told as that end's, cells that are slow
+// path; then against an earlier record. Cells that share an end are named as that end's, cells that are slow
 // only together as a hop that they share.
 #include <algorithm>
 #include <map>

@@ -23,7 +23,7 @@ namespace {
 using namespace cuda;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kDeadlineSeconds = 20;  // of a batch of transfers; a stuck link is told, not waited for
+constexpr double kDeadlineSeconds = 20;  // of a batch of transfers; a stuck link is reported, not waited for
 // Enough that the launch of the kernel does not show in the mean, and short enough for many pairs.
 constexpr int kChaseLoads = 4096;
 constexpr size_t kChaseBytes = size_t{8} << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks NVML for what /sys does not tell of GPUs and their NVLinks. The library is loaded by name and each
+// Asks NVML for what /sys does not say of GPUs and their NVLinks. The library is loaded by name and each
 // function looked up by itself: drivers of different years have different ones, and one that is missing
 // leaves out its fact alone.
 #include "links/nvidia/nvml.h"

@@ -9,7 +9,7 @@
 
 namespace lockstep::links::nvidia {
 
-// The GPUs as libnvidia-ml.so.1 tells of them; `library` is another file to load instead (LOCKSTEP_NVML), for
+// The GPUs as libnvidia-ml.so.1 reports them; `library` is another file to load instead (LOCKSTEP_NVML), for
 // tests. Without the library, or if it does not start, `absent` says why.
 GpuFacts facts();
 

@@ -134,7 +134,7 @@ class WatchedGpus::Watch {
   const std::vector<Counter>& counters() const { return counters_; }
 
   void read(Pace due, const Visit& visit) {
-    // Events and new answers may add counters below, which are told from those of the last reading by this.
+    // Events and new answers may add counters below, which this separates from those of the last reading.
     const size_t known = counters_.size();
     take_events();
     if (due >= Pace::kTenSeconds) ask_again();

@@ -47,7 +47,7 @@ class IbstatParser {
     if (const std::string_view name = card_of(line); !name.empty()) {
       LOCKSTEP_TRY(close_card());
       // The name becomes part of a path in the copy.
-      if (!is_name(name) || ++cards_ > kMostHostCards) return error("names a card that no kernel would");
+      if (!is_name(name) || ++cards_ > kMostHostCards) return error("has a card name that no kernel gives");
       card_ = "/sys/class/infiniband/" + std::string(name);
       return {};
     }
@@ -60,7 +60,7 @@ class IbstatParser {
     if (key.starts_with("Port ") && value.empty()) return open_port(key.substr(5));
     if (!port_.empty()) {
       // Two outputs in one file may be of two hosts: nobody could say which line is right.
-      if (!values_.emplace(key, value).second) return error("tells of a port twice");
+      if (!values_.emplace(key, value).second) return error("lists a port twice");
       if (key == "State" || key == "Physical state" || key == "Rate")
         keep_line_of(record_, device_, number, line);
     } else if (key == "Firmware version") {
@@ -69,14 +69,14 @@ class IbstatParser {
       add(card_ + "/hca_type", std::string(value));
     } else if (key == "Number of ports") {
       if (!(expected_ = number_of<uint32_t>(value)) || *expected_ > kMostPorts)
-        return error("counts ports in other words than ibstat's");
+        return error("does not count ports as ibstat does");
     }
     return {};
   }
 
   Result<LinksRecord> finish() {
     LOCKSTEP_TRY(close_card());
-    if (cards_ == 0) return error("tells of no card");
+    if (cards_ == 0) return error("lists no card");
     return std::move(record_);
   }
 
@@ -89,10 +89,10 @@ class IbstatParser {
   Result<void> open_port(std::string_view number) {
     LOCKSTEP_TRY(close_port());
     const auto of = number_of<uint32_t>(number);
-    if (!of || *of > kMostPorts || ++ports_ > kMostPorts) return error("numbers a port as no card does");
+    if (!of || *of > kMostPorts || ++ports_ > kMostPorts) return error("has a port number that no card has");
     port_ = card_ + "/ports/" + std::to_string(*of);
     device_ = card_.substr(card_.rfind('/') + 1) + '/' + std::to_string(*of);
-    if (record_.before.files.find(port_ + "/state") != nullptr) return error("tells of a port twice");
+    if (record_.before.files.find(port_ + "/state") != nullptr) return error("lists a port twice");
     return {};
   }
 
@@ -102,7 +102,7 @@ class IbstatParser {
     for (const std::string_view key : {"State", "Physical state", "Rate", "Port GUID"})
       if (!values_.contains(key)) return error("is cut inside a port");
     const std::string rate(values_.at("Rate").substr(0, values_.at("Rate").find(' ')));
-    if (!number_of<double>(rate)) return error("has a rate that is no number");
+    if (!number_of<double>(rate)) return error("has a rate that is not a number");
     add(port_ + "/state", kernel_state(values_.at("State")));
     add(port_ + "/phys_state", std::string(values_.at("Physical state")));
     // The kernel names lanes and generation in brackets, which ibstat does not print.

@@ -54,7 +54,7 @@ TEST(Ibstat, OfPortsThatAreWellOnlySaysWhatItTellsOf) {
   EXPECT_EQ(machine.nics[3].ports[0].link_layer, "InfiniBand");
   const auto findings = judge(*record, nullptr);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].statement, "ibstat tells of states, rates and firmware of ports only");
+  EXPECT_EQ(findings[0].statement, "ibstat shows only states, rates and firmware of ports");
 }
 
 TEST(Ibstat, NamesThePortThatIsNot) {

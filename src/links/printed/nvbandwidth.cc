@@ -34,7 +34,7 @@ class NvbandwidthParser {
 
   Result<void> line(std::string_view line, uint32_t number) {
     // The multi-node build prints a line for each of its MPI processes.
-    if (line.starts_with("Process ")) return error("is of several hosts, which is not read");
+    if (line.starts_with("Process ")) return error("covers several hosts, which Lockstep does not read");
     // Titles of matrices begin with the same word.
     if (line.starts_with("Device ") && tests_ == 0) return device(line.substr(7));
     if (line.starts_with("Running ")) {
@@ -60,7 +60,7 @@ class NvbandwidthParser {
   Result<LinksRecord> finish() {
     LOCKSTEP_TRY(close());
     if (traffic_.cells.size() > kMostRatesOfTests) return error("has more rates than a host has links");
-    if (traffic_.cells.empty()) return error("has no rate of a link");
+    if (traffic_.cells.empty()) return error("has no link rate");
     record_.traffic = std::move(traffic_);
     return std::move(record_);
   }
@@ -73,11 +73,11 @@ class NvbandwidthParser {
     const size_t colon = line.find(": "), open = line.rfind(" (");
     const auto index = colon == line.npos ? std::nullopt : number_of<uint32_t>(line.substr(0, colon));
     const std::string_view pci = open == line.npos ? std::string_view() : line.substr(open + 2);
-    if (!pci.ends_with(')')) return error("is of a release of nvbandwidth that prints no PCI addresses");
+    if (!pci.ends_with(')')) return error("comes from a release of nvbandwidth that prints no PCI addresses");
     if (!index || gpus_.size() >= kMostGpusOfTest || open < colon + 2 || pci.size() != 15 || pci[14] != ')' ||
         pci[8] != ':' || pci[11] != ':' ||
         pci.substr(0, 14).find_first_not_of("0123456789abcdef:") != pci.npos || !pci.starts_with("0000"))
-      return error("names a device in other words than nvbandwidth's");
+      return error("does not name a device as nvbandwidth does");
     Gpu gpu;
     gpu.index = *index;
     gpu.vendor = "nvidia";
@@ -103,7 +103,7 @@ class NvbandwidthParser {
   Result<void> columns(const std::vector<std::string_view>& words) {
     for (const std::string_view word : words) {
       const auto index = number_of<uint32_t>(word);
-      if (!index || !gpus_.contains(*index)) return error("has a column that is no GPU");
+      if (!index || !gpus_.contains(*index)) return error("has a column that is not a GPU");
       columns_.push_back(*index);
     }
     return {};
@@ -125,7 +125,7 @@ class NvbandwidthParser {
         continue;
       }
       const auto value = number_of<double>(words[i + 1]);
-      if (!value || !std::isfinite(*value) || *value < 0) return error("has a cell that is no number");
+      if (!value || !std::isfinite(*value) || *value < 0) return error("has a cell that is not a number");
       if (*value == 0) {  // as older releases print that there is none
         traffic_.notes.push_back(of_row + " to " + of_column + ": nvbandwidth has no value");
         continue;

@@ -68,20 +68,20 @@ class NvlinkParser {
     if (const auto head = head_of(trimmed(line, kBlanksOfLine))) return open(*head);
     const auto of = link_of(line);
     if (!of) return {};
-    if (gpu_ == nullptr) return error("has links of no GPU");
+    if (gpu_ == nullptr) return error("has links without a GPU");
     GpuLink& link = link_at(of->number);
     // Also of kinds that are not used, as all of a link's lines count.
     ++lines_[gpu_->pci][of->number];
     bool is_trouble = false;
     if (of->says == "<inactive>") {
       // Two outputs of -s, which may be of two moments.
-      if (link.is_up) return error("tells of a link twice");
+      if (link.is_up) return error("lists a link twice");
       link.is_up = false;
       is_trouble = true;
     } else if (of->says.ends_with(" GB/s")) {
       const auto rate = number_of<double>(of->says.substr(0, of->says.size() - 5));
-      if (!rate || !std::isfinite(*rate) || *rate < 0) return error("has a rate that is no number");
-      if (link.is_up) return error("tells of a link twice");
+      if (!rate || !std::isfinite(*rate) || *rate < 0) return error("has a rate that is not a number");
+      if (link.is_up) return error("lists a link twice");
       link.is_up = *rate > 0;
       is_trouble = !*link.is_up;
       if (*rate > 0) gpu_->link_rate = std::max(gpu_->link_rate.value_or(0), *rate);
@@ -90,8 +90,8 @@ class NvlinkParser {
         if (!of->says.starts_with(counted.printed) || of->says.substr(counted.printed.size(), 2) != ": ")
           continue;
         const auto count = number_of<uint64_t>(of->says.substr(counted.printed.size() + 2));
-        if (!count) return error("counts errors in other words than nvidia-smi's");
-        if (!link.errors.emplace(counted.name, *count).second) return error("tells of a link twice");
+        if (!count) return error("does not count errors as nvidia-smi does");
+        if (!link.errors.emplace(counted.name, *count).second) return error("lists a link twice");
         is_trouble = *count > 0;
       }
     }

@@ -70,7 +70,7 @@ class Parser {
     const auto slot = number_of<uint32_t>(behind(line, "pciDeviceID:"), 16);
     if (!index || !domain || !bus || !slot || *bus > 0xff || *slot > 0x1f ||
         record_.before.gpus.gpus.size() >= kMostGpus)
-      return error("names a device in other words than p2pBandwidthLatencyTest's");
+      return error("does not name a device as p2pBandwidthLatencyTest does");
     char address[32];
     // The program prints no function number; a GPU's is 0.
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", *domain, *bus, *slot);
@@ -118,7 +118,7 @@ class Parser {
       const auto value = number_of<double>(words[i + 1]);
       const std::string* const to = gpu(columns_[i]);
       if (!value || !std::isfinite(*value) || *value < 0 || to == nullptr)
-        return error("has a cell that is no number");
+        return error("has a cell that is not a number");
       if (from == to || *value == 0 || apart_.contains({*from, *to})) continue;
       Cell cell;
       cell.kind = kind_;

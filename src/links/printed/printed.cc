@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tool printed a text is told by what it holds, not by the file's name: people paste output into files
-// of any name. A record of our own is JSON and is recognised by its first bytes. What a tool does not tell of
+// Which tool printed a text is known by what it holds, not by the file's name: people paste output into files
+// of any name. A record of our own is JSON and is recognised by its first bytes. What a tool does not report
 // is said in the record's scope, so that nobody takes silence about the rest for health.
 #include "links/printed/printed.h"
 
@@ -43,7 +43,7 @@ Result<LinksRecord> parse_any(std::string_view text, const std::string& where) {
   const PrintedFormat* const format = printed_format_of(text);
   if (format == nullptr) return parse_record(text, where);
   LOCKSTEP_ASSIGN(LinksRecord record, format->parse(text, where));
-  record.scope = std::string(format->tool) + " tells of " + std::string(format->scope) + " only";
+  record.scope = std::string(format->tool) + " shows only " + std::string(format->scope);
   return record;
 }
 

@@ -14,7 +14,7 @@ namespace lockstep::links {
 
 struct PrintedFormat {
   std::string_view tool;
-  std::string_view scope;  // what it tells of; nothing else is judged
+  std::string_view scope;  // what it reports; nothing else is judged
   bool (*is)(std::string_view text);
   Result<LinksRecord> (*parse)(std::string_view text, const std::string& where);
 };

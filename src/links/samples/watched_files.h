@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a host that tell of its links while a job runs (links/samples/sampled.def), found once and
+// The files of a host that show its links while a job runs (links/samples/sampled.def), found once and
 // then read again and again. Those of the kernel's own file system are kept open, up to a quarter of the
 // files that this process may have open: reading one again costs one call. One thread. What cannot be read is
 // no error, and is tried anew each time.

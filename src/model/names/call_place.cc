@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // People look for the line of their own program, not for the frame of PyTorch that called NCCL. Which frames
 // are theirs is decided by the file's name alone, since stacks come from other hosts, where no file can be
-// opened: a folder of installed packages, PyTorch built in place (told by its packages), or a short name as
+// opened: a folder of installed packages, PyTorch built in place (known by its packages), or a short name as
 // py-spy prints it. A wrong guess shows another frame of the same stack and changes no finding.
 #include "model/names/call_place.h"
 

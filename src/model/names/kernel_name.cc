@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels communicate is told by their names, as a profiler's record has nothing else to tell it by.
+// Which kernels communicate is known by their names, as a profiler's record has nothing else to know it by.
 // NCCL's own say what they do; those of other libraries are listed by parts of their names. A kernel that is
 // missed here counts as computation and would hide communication that nothing hid, so libraries that replace
 // NCCL's collectives belong in the list.
@@ -67,7 +67,7 @@ bool is_custom(std::string_view name) {
   return false;
 }
 
-// What follows the part of NCCL's kernels' names that tells them to be NCCL's.
+// What follows the part of NCCL's kernels' names that shows them to be NCCL's.
 std::optional<std::string_view> behind_nccl(std::string_view name) {
   // "ncclKernel_" before 2.19 and "ncclDevKernel_" since, with "Sym" or "Symk" for kernels of symmetric
   // memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's name tells. Of NCCL's, the function alone is used: reduction, protocol and often the
+// What a kernel's name says. Of NCCL's, the function alone is used: reduction, protocol and often the
 // algorithm in the name are those of a representative that was compiled, not of the operation.
 #pragma once
 #include <cstdint>

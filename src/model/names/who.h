@@ -21,7 +21,7 @@ struct Who {
   int64_t pid = 0;            // 0 unknown
   std::string host{}, pci{};  // empty unknown
   std::string boot_id{};      // in hex; what names this boot of the host
-  bool gone = false;          // it has ended, as far as anything tells
+  bool gone = false;          // it has ended, as far as anything shows
 
   // "rank 5", else "pid 1234", else "GPU 3", else "a process": where the host is said already.
   std::string label() const;

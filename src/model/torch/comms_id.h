@@ -54,7 +54,7 @@ std::string torch_list(const std::vector<Number>& values, size_t total) {
   return text + "]";
 }
 
-// How PyTorch tells the members of a group.
+// How PyTorch describes the members of a group.
 struct RankProgression {
   int32_t start = -1, stride = -1;
   bool operator==(const RankProgression&) const = default;

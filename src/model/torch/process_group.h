@@ -27,7 +27,7 @@ uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>
 int32_t parse_nccl_version(std::string_view text);
 // "2.28.9" for 22809; "-" for 0.
 std::string nccl_version_text(int32_t version);
-// The rank that a file's name tells: behind the word ("rank_12", "kineto_rank3.json"), else a last number
+// The rank in a file's name: behind the word ("rank_12", "kineto_rank3.json"), else a last number
 // that stands alone ("fr_3", "trace_5.json"). -1: it has none; a number that ends a word ("resnet50.json") is
 // none.
 int32_t rank_of_file_name(const std::string& path);

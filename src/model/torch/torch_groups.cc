@@ -35,7 +35,7 @@ std::optional<RankProgression> listed(const Trace& trace, uint32_t comm) {
   return progression_of(ranks);
 }
 
-// Losses of capture after which operations may be missing that no number tells: sends and receives have none.
+// Losses of capture after which operations may be missing that no number shows: sends and receives have none.
 bool may_lack_operations(const Trace& trace) {
   static constexpr std::string_view kGone[] = {"no_chunk", "disk_full",  "size_cap", "overwritten",
                                                "no_log",   "after_fork", "closed"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's numbers for what NCCL's callbacks tell. A profiler plugin sees communicators, not process groups:
+// PyTorch's numbers for what NCCL's callbacks give. A profiler plugin sees communicators, not process groups:
 // the group's name is known where PyTorch put it into the communicator's (2026 on), its members where all of
 // them left a file, and the number of an operation by counting as PyTorch counts. Each of these stops as soon
 // as it could be wrong: a wrong number is worse than none.
@@ -33,11 +33,11 @@ void set_torch_number(const Trace& trace, Op& op, int64_t seq, bool is_p2p);
 // Global ranks of the members of a run's communicators.
 class RunMembers {
  public:
-  // One member as its process tells it; -1 unknown.
+  // One member as its process reports it; -1 unknown.
   void add(uint64_t comm_id, int32_t ranks, int32_t rank, int32_t global_rank);
   // After the last `add`.
   void finish();
-  // Nothing unless each rank of the communicator was told, by one process.
+  // Nothing unless each rank of the communicator was reported, by one process.
   std::optional<RankProgression> of(uint64_t comm_id, int32_t ranks) const;
 
  private:
@@ -50,7 +50,7 @@ class RunMembers {
   std::map<Key, RankProgression> known_;
 };
 
-// Fills comms.group_name and what goes with it, where it is empty and can be told.
+// Fills comms.group_name and what goes with it, where it is empty and can be determined.
 void name_torch_groups(Trace& trace, const RunMembers& members);
 // Fills ops.torch_seq and torch_comms_id of a trace of process files, whose groups are named: of declared
 // operations by what the program said, of NCCL's by counting.

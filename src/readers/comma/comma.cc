@@ -274,7 +274,7 @@ class Source : public model::TraceSource {
     lose("guessed_rank", world_.comm != 0,
          "CoMMA does not give the job's ranks: those of the largest communicator are used");
     lose("guessed_ranks", guessed_sizes_,
-         "communicators without a size from CoMMA: taken to have as many ranks as left files");
+         "communicators without a size from CoMMA: assumed to have as many ranks as left files");
   }
   std::string name() const override { return name_; }
 
@@ -283,7 +283,7 @@ class Source : public model::TraceSource {
   void find_comms() {
     std::map<uint64_t, std::set<int32_t>> ranks;
     for (const FileRecords& file : files_) {
-      // CoMMA does not tell sizes.
+      // CoMMA does not report sizes.
       for (const CommMember& comm : file.comms) ranks[comm.id].insert(comm.rank);
     }
     for (const auto& [comm, of] : ranks) {

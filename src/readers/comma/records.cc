@@ -165,7 +165,7 @@ class FileReader {
     if (simdjson::dom::array steps; row["steps"].get(steps) == simdjson::SUCCESS) {
       for (const element step : steps) add_step(step, op);
     }
-    // Operations do not tell the process; transfers do.
+    // Operations do not name the process; transfers do.
     if (out_.pid < 0) out_.pid = op.pid;
     ++steps_;
     out.push_back(std::move(op));

@@ -39,7 +39,7 @@ struct CommMember {
   int32_t rank = -1;
 };
 
-// As its host enqueued it. Times are on the clock that FileRecords::is_epoch tells.
+// As its host enqueued it. Times are on the clock that FileRecords::is_epoch names.
 struct Operation {
   uint32_t comm = 0;  // of FileRecords::comms
   bool is_p2p = false;
@@ -52,7 +52,7 @@ struct Operation {
   uint64_t bytes = 0;
   int64_t enqueued_ns = 0;
   int64_t network_start_ns = 0, network_end_ns = 0;  // first transfer begun, last ended; 0 unknown
-  int64_t seen_ns = 0;                               // the latest that the line tells
+  int64_t seen_ns = 0;                               // the latest time in the line
   std::vector<NetworkOp> network;
 };
 
@@ -61,7 +61,7 @@ struct FileRecords : common::LineLosses {
   int64_t pid = -1;  // of a network operation, else the last number of the file's name
   std::vector<CommMember> comms;
   std::vector<Operation> operations;  // in the order of the file
-  std::vector<NetworkOp> unplaced;    // network operations of which no operation is told
+  std::vector<NetworkOp> unplaced;    // network operations whose operation is unknown
   bool is_epoch = false;              // times are ns since the Unix epoch; else since the process' own start
   bool steps_aligned = true;          // one offset brings the steps into their operations
   uint64_t groups = 0;                // lines on groups of calls, of which nothing is kept

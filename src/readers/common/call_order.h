@@ -36,7 +36,7 @@ class CallOrder {
   std::map<std::string, Function, std::less<>> functions_;
 };
 
-// Puts operations into the order of their places, which `key()` tells, and keeps the first of each place.
+// Puts operations into the order of their places, which `key()` gives, and keeps the first of each place.
 // Returns how many were dropped.
 template <class Placed>
 uint64_t sort_by_place(std::vector<Placed>& placed) {

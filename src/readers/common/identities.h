@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which names in files mean one thing. Containers may have one host name on several hosts, and each its
-// process 1: what files tell beside the name shows it. Belongs to one thread.
+// process 1: what files say beside the name shows it. Belongs to one thread.
 #pragma once
 #include <cstddef>
 #include <map>

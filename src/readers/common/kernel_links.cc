@@ -27,7 +27,7 @@ class Linker {
     links_.work.resize(calls.size());
     links_.call_of_kernel.assign(kernels.size(), kNoRow);
     batch_.assign(calls.size(), 0);
-    // Of launches with one number a recorded call comes before what an arrow alone tells.
+    // Of launches with one number a recorded call comes before what an arrow alone shows.
     std::sort(launches.begin(), launches.end(), [](const KernelLaunch& a, const KernelLaunch& b) {
       return std::tie(a.correlation, a.is_flow, a.start_ns) < std::tie(b.correlation, b.is_flow, b.start_ns);
     });

@@ -32,7 +32,7 @@ struct LinkedKernel {
 };
 struct KernelLaunch {
   int64_t correlation = 0;
-  bool is_flow = false;  // told by an arrow alone
+  bool is_flow = false;  // shown by an arrow alone
   int64_t start_ns = 0, end_ns = 0, tid = 0;
 };
 

@@ -79,7 +79,7 @@ Result<std::unique_ptr<SqliteFile>> SqliteFile::open(const std::string& path, st
   auto whole = open(path, prefix, false);
   if (whole) return whole;
   auto cut = open(path, prefix, true);
-  // The first error is told: the second one is about a way of reading that nobody asked for.
+  // The first error is reported: the second one is about a way of reading that nobody asked for.
   return cut ? std::move(cut) : std::move(whole);
 }
 

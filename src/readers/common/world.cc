@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that holds every process once numbers the ranks of the job, and these files tell no other
+// A communicator that holds every process once numbers the ranks of the job, and these files give no other
 // number. One in which two processes claim a rank does not count: it does not number one job.
 #include "readers/common/world.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of the job, where files tell only ranks in communicators.
+// Ranks of the job, where files give only ranks in communicators.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@ namespace lockstep::readers::common {
 
 struct Membership {
   uint64_t comm = 0;
-  int32_t rank = -1, ranks = -1;  // `ranks` -1: not told
+  int32_t rank = -1, ranks = -1;  // `ranks` -1: unknown
 };
 
 struct World {

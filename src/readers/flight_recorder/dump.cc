@@ -215,7 +215,7 @@ class Reader {
     plausibility_.look(values_, from, entry, dump_);
     if (entry.is_p2p) {
       entry.peer = peer_of(called);
-      // A receive from anybody has no lane: nothing tells which send it took.
+      // A receive from anybody has no lane: nothing shows which send it took.
       if (entry.peer < 0) {
         ++dump_.any_source;
         return;

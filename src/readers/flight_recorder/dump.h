@@ -13,7 +13,7 @@ namespace lockstep::readers::flight_recorder {
 // A process group.
 struct Group {
   std::string name, description;
-  std::vector<int32_t> ranks;  // global, in the group's order; empty: not told
+  std::vector<int32_t> ranks;  // global, in the group's order; empty: unknown
 };
 
 enum class Completion : uint8_t {
@@ -49,14 +49,14 @@ struct Dump {
   std::string library_version;  // "2.28.9"; empty unknown
   std::vector<Group> groups;
   std::vector<Entry> entries;
-  std::vector<std::string> places = {""};  // where the program called them; the first: not told
+  std::vector<std::string> places = {""};  // where the program called them; the first: unknown
   uint64_t overwritten = 0;                // older entries that the ring has lost
   uint64_t bad_entries = 0;                // that are no entries, or are there already
   uint64_t impossible = 0;  // entries and groups that no recorder writes so: the dump is damaged
   uint64_t any_source = 0;  // receives that name no sender; not among the entries
   std::string cut;          // why it ends early; empty: it is whole
   int64_t modified_ns = 0;  // the file's own time
-  int64_t last_ns = 0;      // the latest of everything that it tells
+  int64_t last_ns = 0;      // the latest time in it
 };
 
 // The error says what the file is not.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes traces of dumps. A dump says what was queued and what has ended, but not when it was written, and
-// without that nothing tells how long an open operation has been waiting. So that moment is bounded: the
+// without that nothing shows how long an open operation has been waiting. So that moment is bounded: the
 // recorder writes when the first open operation's time limit passes, and the file's own time can only make it
 // earlier, as it is lost when a file is copied.
 #include "readers/flight_recorder/flight_recorder.h"
@@ -243,7 +243,7 @@ class Source : public model::TraceSource {
     if (guessed_time_) {
       trace.lose(
           kNoRow, "read", "dump_time", 1,
-          "dumps do not say when they were written: taken to be when the time limit of the oldest open operation had passed");
+          "dumps do not say when they were written: assumed to be when the time limit of the oldest open operation had passed");
     }
     for (const std::string& file : older_)
       trace.lose(kNoRow, "read", "older_dump", 1, "a newer dump of its rank is there: " + file);
@@ -251,7 +251,7 @@ class Source : public model::TraceSource {
   std::string name() const override { return name_; }
 
  private:
-  // A rank that dumped twice: what it told last.
+  // A rank that dumped twice: what it reported last.
   void keep_newest() {
     std::stable_sort(dumps_.begin(), dumps_.end(), [](const Dump& a, const Dump& b) {
       return std::pair(a.rank, -a.last_ns) < std::pair(b.rank, -b.last_ns);
@@ -276,7 +276,7 @@ class Source : public model::TraceSource {
     guessed_time_ = written_ns_ > last;
   }
 
-  // Before version 1.4 no dump told who is in a group: those who used it.
+  // Before version 1.4 no dump said who is in a group: those who used it.
   void complete_groups() {
     std::map<std::string, std::vector<int32_t>> users;
     for (const Dump& dump : dumps_) {

@@ -23,7 +23,7 @@ using model::EventKind;
 using model::kNoRow;
 using model::Trace;
 
-constexpr int32_t kApiVersion = 5;  // the only one that Inspector speaks
+constexpr int32_t kApiVersion = 5;  // the only one that Inspector uses
 
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
@@ -169,7 +169,7 @@ class TraceMaker {
   void add_losses(const std::vector<Placed>& placed) {
     lose("missing_record", missing(placed),
          "operations that Inspector did not keep, according to gaps in their numbers");
-    // Of every file: the dump thread writes at intervals, and nothing tells when it wrote last.
+    // Of every file: the dump thread writes at intervals, and nothing shows when it wrote last.
     lose("unwritten_tail", 1, "what Inspector had not yet written, or had not ended, is not in the files");
     lose("repeated_record", repeated_, "operations with a repeated number");
     lose("no_gpu_time", untimed_,
@@ -233,7 +233,7 @@ class Source : public model::TraceSource {
         "equal_names", identities_.kept_apart(),
         "processes with the same host name and pid but different ranks in their communicators: kept apart, as containers on several hosts may share a name");
     lose("dump_time", 1,
-         "Inspector says how long operations took, not when: they are placed where it wrote them");
+         "Inspector says how long operations took, not when: they are placed at the time it wrote them");
     if (world_.comm != 0)
       lose("guessed_rank", 1,
            "Inspector does not give the job's ranks: those of the largest communicator are used");
@@ -306,7 +306,7 @@ class Source : public model::TraceSource {
         if (!record.is_p2p)
           orders_[process.comms[record.comm].id].add(
               process.shapes[record.shape].func, record.seq,
-              // When it was enqueued orders calls best; only verbose files tell it.
+              // When it was enqueued orders calls best; only verbose files have it.
               record.enqueued_ns != 0 ? record.enqueued_ns : record.ended_ns);
       }
     }

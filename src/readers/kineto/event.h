@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event of a profiler trace, of the kinds that tell something of communication or of the GPU. The others,
+// One event of a profiler trace, of the kinds that say something about communication or the GPU. The others,
 // most of a file, are told apart by their first keys and never parsed.
 #pragma once
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lockstep::readers::kineto {
 
-// What an event tells that is of use here, by its phase, category and name.
+// What an event says that is of use here, by its phase, category and name.
 enum class EventKind : uint8_t {
   kOther,
   kComms,      // record_param_comms: PyTorch calls a communication operation

@@ -199,7 +199,7 @@ class Collector {
     out_.kernels.push_back({row, event.external, event.correlation, is_named, work});
   }
 
-  // By all that tells the members: one name with two sets of members is two groups.
+  // By all that names the members: one name with two sets of members is two groups.
   uint32_t group_of(const Event& event) {
     auto key = std::tuple(std::string(event.group_name), event.group_size, event.rank_start,
                           event.rank_stride, std::string(event.group_ranks));
@@ -326,7 +326,7 @@ Result<Heading> read_heading(const std::string& path) {
     if (piece.kind == EventStream::Kind::kTopLevel) {
       heading.has_info = heading.has_info || piece.key == "distributedInfo";
       if (piece.key == "distributedInfo") {
-        // Captures on demand may tell another rank.
+        // Captures on demand may name another rank.
         if (const auto info = parser.distributed_info(piece.text);
             info && info->nccl_version != "unknown" && info->rank >= 0 && info->rank <= INT32_MAX)
           heading.rank = static_cast<int32_t>(info->rank);

@@ -46,7 +46,7 @@ struct Group {
   int64_t size = -1, start = -1, stride = -1;
 };
 
-// One trace; -1 and empty: it does not tell. Counters at the end become losses.
+// One trace; -1 and empty: it does not say. Counters at the end become losses.
 struct Recording {
   std::string path;
   int64_t base_ns = 0;
@@ -78,8 +78,8 @@ struct Recording {
 // `trace` is empty. Several files may be read at once, each into its own trace.
 Result<Recording> read_recording(const std::string& path, model::Trace& trace);
 
-// What a file tells up to its first event, at the cost of reading no more than that.
-// -1 and 0: unknown. What stands behind the first event is not looked at, so a rank told there is missed.
+// What a file says up to its first event, at the cost of reading no more than that.
+// -1 and 0: unknown. What stands behind the first event is not looked at, so a rank named there is missed.
 struct Heading {
   int32_t rank = -1;        // of `distributedInfo`, else of the file's name
   int64_t first_ns = 0;     // of its first event that takes time, absolute

@@ -61,7 +61,7 @@ class TraceMaker {
   void make() {
     std::stable_sort(in_.calls.begin(), in_.calls.end(),
                      [](const CommCall& a, const CommCall& b) { return a.start_ns < b.start_ns; });
-    // A copy without what only Kineto tells: the join serves other readers as well.
+    // A copy without what only Kineto reports: the join serves other readers as well.
     const std::vector<common::LinkedCall> calls(in_.calls.begin(), in_.calls.end());
     links_ = common::link(calls, in_.kernels, in_.launches, trace_);
     rank_ = own_rank();
@@ -247,7 +247,7 @@ class TraceMaker {
     return comm;
   }
 
-  // As PyTorch tells it; traces before 2024 tell nothing of the members.
+  // As PyTorch reports it; traces before 2024 report nothing about the members.
   void name_group(uint32_t comm, const Group& group) {
     model::CommTable& comms = trace_.comms;
     const bool fits = std::max(group.start, group.stride) <= INT32_MAX;

@@ -13,7 +13,7 @@ constexpr uint64_t kTicksAtHost0 = 5'000'000;  // of the GPU, at 100 MHz, when t
 
 uint64_t gpu(uint64_t host) { return kTicksAtHost0 + host / 10; }
 
-// A file of the HSA library with one GPU, whose clock is told at a few instants.
+// A file of the HSA library with one GPU, whose clock is known at a few instants.
 struct AmdFile {
   FileBuilder file;
   explicit AmdFile(const char* pci = "0000:c1:00.0", int32_t place = -1) {

@@ -11,7 +11,7 @@
 namespace lockstep::readers::native {
 
 // Of a task: the kernel plan that NCCL put it into, or the call that asked for it. Plugin interfaces before
-// v5 tell the plan alone. All of these return false, and change nothing, if the kinds do not fit: records
+// v5 name the plan alone. All of these return false, and change nothing, if the kinds do not fit: records
 // name parents by position, which damage can turn into anything.
 inline bool attach_task(model::Trace& trace, uint32_t task, RowRef parent) {
   if (parent.table != Target::kCall) return false;

@@ -281,7 +281,7 @@ TEST(Damage, RingRetention) {
   EXPECT_GT(loss(trace, "overwritten"), 0u);
   EXPECT_GT(loss(trace, "overwritten_chunk"), 0u);
   EXPECT_EQ(events(trace) + loss(trace, "overwritten"), 3000u * 5);
-  // Channels outlive their operation in another log by a little, or not: both must be told.
+  // Channels outlive their operation in another log by a little, or not: both must be reported.
   uint64_t orphans = 0;
   for (uint32_t task : trace.channels.all(&model::ChannelTable::task)) orphans += task == model::kNoRow;
   EXPECT_EQ(loss(trace, "overwritten_parent"), orphans);

@@ -95,7 +95,7 @@ int64_t EventBuilder::gpu_ns(uint32_t clock, uint64_t value) {
       return static_cast<int64_t>(std::clamp<uint64_t>(value, 1, INT64_MAX));
     default:
       losses_.add("gpu_clock", 1,
-                  [&] { return "GPU times on a clock that nothing ties to the host's: " + view_.path(); });
+                  [&] { return "GPU times on a clock that nothing relates to the host's: " + view_.path(); });
       return 0;
   }
 }

@@ -231,11 +231,11 @@ inline void EventBuilder::add(const format::KernelChRecord& r) {
                                          .gpu_start = r.gpu_start,
                                          .gpu_stop = r.gpu_stop,
                                          .start_seen_ns = start_ns(r.head),
-                                         // Interfaces before the state existed tell the stop alone.
+                                         // Interfaces before the state existed report the stop alone.
                                          .stop_seen_ns = seen != 0 ? seen : stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
-// A row of `channels` too, told from a channel's by its kind.
+// A row of `channels` too, distinguished from a channel's by its kind.
 inline void EventBuilder::add(const format::KernelPhaseRecord& r) {
   uint32_t row = trace_.channels.append({.process = process_,
                                          .thread = thread_,

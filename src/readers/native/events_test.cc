@@ -406,7 +406,7 @@ TEST(Events, ALogThatTimedNothingLeavesTheLeastTimeToOthers) {
   }
 }
 
-// Up to NCCL 2.25 the states of an operation's steps are told of the operation, by any thread and in any
+// Up to NCCL 2.25 the states of an operation's steps are reported for the operation, by any thread and in any
 // order.
 TEST(Events, TheEarliestStateOfAProxyOperationIsItsProgress) {
   FileBuilder file;

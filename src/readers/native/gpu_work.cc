@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records tell of work twice: as it is put into a queue, and as it is done, which may be missing. So pieces
+// Records show work twice: as it is put into a queue, and as it is done, which may be missing. So pieces
 // wait for their times and become kernels at the end. One without times is not drawn where it might have
 // been: it is counted.
 #include "readers/native/gpu_work.h"
@@ -61,7 +61,7 @@ uint32_t GpuWork::add(const format::QueuedCopyRecord& record, int64_t launched_n
   return static_cast<uint32_t>(pieces_.size() - 1);
 }
 
-// The record tells agents and no kinds of memory, so these names are shorter than CUDA's.
+// The record names agents and no kinds of memory, so these names are shorter than CUDA's.
 model::StringId GpuWork::copy_name(uint16_t from, uint16_t to) {
   const bool is_from_host = from == format::kHostAgent, is_to_host = to == format::kHostAgent;
   return trace_.strings.intern(is_from_host && is_to_host ? "Copy HostToHost"
@@ -158,7 +158,7 @@ GpuWork::Span GpuWork::finish() {
     if (piece.has_problem) {
       ++(piece.start_ns == 0 ? unplaced : without_times);
     } else if (piece.is_untimed || (piece.end_ns == 0 && piece.kind == model::KernelKind::kCopy)) {
-      ++without_times;  // of a copy nothing tells whether it is open
+      ++without_times;  // of a copy nothing shows whether it is open
     } else if (piece.end_ns != 0) {
       add_kernel(piece, correlation);
       seen.first_ns = seen.first_ns == 0 ? piece.start_ns : std::min(seen.first_ns, piece.start_ns);

@@ -11,7 +11,7 @@
 namespace lockstep::readers::native {
 
 // Fills `launch` of the kernels from `first_kernel` on with the launches from `first_launch` on: those of one
-// file. A correlation that several launches bear tells nothing, and is counted.
+// file. A correlation that several launches bear proves nothing, and is counted.
 void link_kernels(model::Trace& trace, size_t first_kernel, size_t first_launch, const std::string& path,
                   ReadLosses& losses);
 

@@ -186,7 +186,7 @@ TEST(Kernels, DamagedNamesAndRecordsAreCounted) {
   EXPECT_EQ(loss(trace, "repeated_correlation"), 2u);
 }
 
-// Symbols may stand for names of any length; what a kernel does is told of all of them.
+// Symbols may stand for names of any length; what a kernel does is reported for all of them.
 TEST(Kernels, OfManyLongNamesTheLastAreShort) {
   FileBuilder file;
   FileBuilder::Log& log = file.log(100);

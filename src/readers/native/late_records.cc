@@ -79,7 +79,7 @@ StateResult step_state(Trace& trace, uint32_t row, uint16_t state, int64_t when,
   auto& steps = trace.proxy_steps;
   switch (state) {
     // The three waits of a step have other states for a send than for a receive (format/records.h). A state
-    // of a send also tells the direction.
+    // of a send also gives the direction.
     case kSendGpuWait:
       steps.is_send[row] = 1;
       [[fallthrough]];

@@ -54,7 +54,7 @@ class LaunchJoin {
   void add_kernel(uint32_t correlation, Kernel kernel);
   // Operations whose kernels are known by now.
   std::vector<Timed> take_timed();
-  // Kernels whose call has not been told the last kPatience times that this was asked for.
+  // Kernels whose call has not been reported the last kPatience times that this was asked for.
   std::vector<Kernel> take_unjoined();
 
  private:

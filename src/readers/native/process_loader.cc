@@ -172,7 +172,7 @@ DeviceIdentity device_of(const Trace& trace, size_t comm) {
           .uuid = trace.strings[trace.comms.uuid[comm]]};
 }
 
-// What the communicators, else the only GPU of AMD's runtime, tell of the process's device.
+// What the communicators, else the only GPU of AMD's runtime, say of the process's device.
 // The numbers have to be those that Run::Opener planned, so the main device is chosen by the same rule: the
 // first communicator that knows one.
 void number_devices(const FileHeader& header, uint32_t process, std::span<const GpuAgents::Agent> gpus,

@@ -19,7 +19,7 @@ std::string process_key(const format::FileHeader& header);
 // Names the host clock: the boot id, or the host where it is unknown.
 std::string boot_key(const format::FileHeader& header);
 
-// What names the devices of the process, as far as its header tells; `main` is left to the caller.
+// What names the devices of the process, as far as its header goes; `main` is left to the caller.
 DeviceNumbers::Process device_process(const format::FileHeader& header);
 
 // Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if

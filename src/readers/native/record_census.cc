@@ -286,8 +286,7 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
                                                       losses.count("missing_chunk"));
   if (view.is_unsaved()) {
     losses.add(model::kLossIncompleteEnd, 1, [&] {
-      return "ring that is in memory of its host, newer than its file (`lockstep control --save` there "
-             "writes it): " +
+      return "ring in its host's memory, newer than its file (`lockstep control --save` there writes it): " +
              view.path();
     });
     return;

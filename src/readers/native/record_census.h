@@ -29,7 +29,7 @@ struct LogCensus {
 struct RecordCensus {
   std::array<uint64_t, 32> by_kind{};  // format::Kind
   std::vector<LogCensus> logs;
-  bool is_unproven = false;                 // damage where no seal tells what of the rest is good
+  bool is_unproven = false;                 // damage where no seal shows what of the rest is good
   uint64_t good_units = 0, lost_units = 0;  // of records; the latter without what is missing in whole chunks
 };
 

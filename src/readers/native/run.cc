@@ -124,7 +124,7 @@ class Run::Opener {
     for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
   }
 
-  // What the communicators of a process tell.
+  // What the communicators of a process report.
   struct Comms {
     struct Place {
       uint64_t comm_id;

@@ -17,7 +17,7 @@ namespace lockstep::readers::native {
 class ThreadRows {
  public:
   ThreadRows(uint32_t process, model::Trace& trace) : process_(process), trace_(trace) {}
-  // The row of a thread, added when it is asked for first. `pthread` 0: the file does not tell.
+  // The row of a thread, added when it is asked for first. `pthread` 0: the file does not say.
   uint32_t row(int64_t tid, model::StringId name, uint64_t pthread) {
     auto [at, added] = rows_.try_emplace({tid, name, pthread}, model::kNoRow);
     if (added) {

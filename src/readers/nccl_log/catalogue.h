@@ -16,11 +16,10 @@ enum class LineKind : uint8_t {
 #undef KIND
   kUnknown,
 };
-inline constexpr LineKind kFirstError =
-    LineKind::kConnectFailed;  // this one and all behind it tell of errors
+inline constexpr LineKind kFirstError = LineKind::kConnectFailed;  // this one and all behind it report errors
 inline constexpr size_t kLineKinds = static_cast<size_t>(LineKind::kUnknown);
 
-// The kind of a warning that `classify` does not know, by what it speaks of (words.def).
+// The kind of a warning that `classify` does not know, by what it is about (words.def).
 LineKind classify_words(std::string_view body);
 
 // The kind of `body` (what stands behind a head) and what its holes hold. Any thread.

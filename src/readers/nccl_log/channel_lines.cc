@@ -119,7 +119,7 @@ void LogParser::ring_order(std::string_view channel, std::string_view ranks, Com
 void LogParser::trees(const Captures& captures, CommPart& part) {
   static const Pattern kNew("[{int}] {int}/{int}/{int}->{int}->{int}"),
       kOld("[{int}] {int}->{int}->{int}/{int}/{int}");
-  // The list is cut at 1,023 characters: its length then tells nothing, and its last piece may be half a one.
+  // The list is cut at 1,023 characters: its length then says nothing, and its last piece may be half a one.
   const bool is_cut = line_text_.size() >= 1000;
   std::string_view list = captures[0];
   int32_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings, trees, connections, calls and hardware, as lines of many releases tell them.
+// Rings, trees, connections, calls and hardware, as lines of many releases print them.
 #include <gtest/gtest.h>
 
 #include "readers/nccl_log/log_parser.h"

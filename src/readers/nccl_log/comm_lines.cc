@@ -66,7 +66,7 @@ CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
 }
 
 // The one that a thread is creating. Where no line says that it began (before 2.18, or the line is lost),
-// what is told of it waits for its end.
+// what is said of it waits for its end.
 CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   CommPart* part = newest_comm_of(process, tid);
   if (part != nullptr && !part->completed) return part;
@@ -82,7 +82,7 @@ CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
 }
 
 // A thread makes one communicator after the other: one that it left was complete. If the next one's beginning
-// is missing, what was told last may be of either.
+// is missing, what was said last may be of either.
 void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_completed) {
   CommPart* const part = newest_comm_of(process, tid);
   if (part == nullptr || part->completed) return;
@@ -93,7 +93,7 @@ void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_comp
   part->orders.clear();
 }
 
-// A communicator that is told of for the first time; null: there are too many.
+// A communicator that is mentioned for the first time; null: there are too many.
 CommPart* LogParser::made_comm(uint32_t process, int64_t tid, uint64_t pointer, int32_t rank,
                                bool is_completed) {
   if (model_.comms.size() >= LogModel::kCommsMost) {
@@ -138,7 +138,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   }
   const bool ends = event.ends_with("COMPLETE") && !event.starts_with("Init");
   if (part == nullptr) {
-    // The end of one that the log told nothing of: there is nothing to keep.
+    // The end of one that the log did not mention: there is nothing to keep.
     if (ends && !event.starts_with("Abort")) return;
     part = made_comm(process, head.tid, pointer, rank, event == "Init COMPLETE");
     if (part == nullptr) return;

@@ -81,17 +81,17 @@ struct CommPart {
   int32_t local_rank = -1;  // among those of its node
   int32_t device = -1, nvml_device = -1;
   uint64_t bus_id = 0;
-  std::string group;  // equal for the parts of one communicator; empty: not told
+  std::string group;  // equal for the parts of one communicator; empty: unknown
   bool started = false, completed = false, aborted = false, ended = false;
   bool is_used =
       false;  // something was made of it or called on it, so it was completed, whatever the log lacks
   int32_t coll_channels = -1, p2p_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
   bool has_mnnvl = false;  // NVLink between its hosts
-  bool is_orphan = false;  // part of another one, of which the log does not tell
+  bool is_orphan = false;  // part of another one, of which the log does not say
   double init_seconds = -1;
-  Evidence first, abort, time;             // where it was told of, that it was aborted, and how long it took
-  std::vector<ChannelPosition> positions;  // by channel
-  std::vector<std::vector<int32_t>> orders;  // ring by channel, as rank 0 tells; empty: not told, or cut
+  Evidence first, abort, time;               // where it was named, that it was aborted, and how long it took
+  std::vector<ChannelPosition> positions;    // by channel
+  std::vector<std::vector<int32_t>> orders;  // ring by channel, as rank 0 reports; empty: unknown, or cut
   std::vector<Call> calls;                   // collectives in order, without sends and receives
   uint64_t first_call = 0;                   // NCCL's number of the first of them
 };
@@ -99,7 +99,7 @@ struct CommPart {
 enum class Transport : uint8_t { kP2p, kShm, kNet, kOther };
 std::string_view transport_text(Transport transport);  // "P2P"
 
-// The channels from one rank to another that a process told of, in one way.
+// The channels from one rank to another that a process reported, in one way.
 struct Connection {
   static constexpr size_t kLanesMost = 128;
   uint32_t process = 0;
@@ -139,7 +139,7 @@ enum class TorchRemark : uint8_t {
   kTimeout,        // an operation did not end in time: op, seq, in, out, shape, milliseconds
   kProgress,       // how far the rank had come in a group: enqueued, completed, seq of the work that failed
   kError,          // NCCL or CUDA failed: text
-  kSignal,         // told that another rank's time was up: other_rank where it is named
+  kSignal,         // reports that another rank's time was up: other_rank where it is named
   kTakenDown,      // the process ends itself: a consequence
   kWatchdogStuck,  // the watchdog itself stood still: milliseconds
   kLockHeld,       // Python's lock (GIL) was not to be had

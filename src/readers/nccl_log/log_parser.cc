@@ -2,7 +2,7 @@
 // Turns lines into a model of the job as NCCL describes it. A line is known by the catalogue of NCCL's own
 // messages; lines of no known message are counted by the shape of their first words, so that the reader's
 // gaps show in its own report. Ranks are taken from communicators; a line without one is of the only rank
-// that its file speaks of, if there is one, and of nobody otherwise.
+// that its file mentions, if there is one, and of nobody otherwise.
 #include "readers/nccl_log/log_parser.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string shape_of(std::string_view body) {
   return printable(shape);
 }
 
-// What only informs of how things are: at level WARN the same words tell of trouble with them.
+// What only informs of how things are: at level WARN the same words report trouble with them.
 bool is_description(LineKind kind) {
   switch (kind) {
     case LineKind::kCollective:
@@ -91,7 +91,7 @@ std::string_view transport_text(Transport transport) {
   return "other";
 }
 
-// Lines without a rank are of the only one that the file speaks of, if there is one.
+// Lines without a rank are of the only one that the file mentions, if there is one.
 void LogParser::resolve_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
   for (const CommPart& part : model_.comms) {
@@ -100,7 +100,7 @@ void LogParser::resolve_ranks() {
     most[part.process] = part.ranks;
     model_.processes[part.process].rank = part.rank;
   }
-  // Launchers often give each rank a file of its own, which then speaks of one rank.
+  // Launchers often give each rank a file of its own, which then mentions one rank.
   constexpr int32_t kNone = -1, kSeveral = -2;
   std::vector<int32_t> rank_of_file(model_.files.size(), kNone);
   const auto add = [&](uint32_t file, int32_t rank) {

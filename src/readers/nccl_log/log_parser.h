@@ -23,7 +23,7 @@ class LogParser {
   void begin_file(std::string name);
   void feed(std::string_view piece);
   void end_file();
-  // The model, with ranks settled. The parser is empty afterwards.
+  // The model, with ranks resolved. The parser is empty afterwards.
   LogModel take();
 
  private:
@@ -92,7 +92,7 @@ class LogParser {
   // What lines of a process leave for those that follow.
   struct Context {
     std::vector<uint32_t> comms;   // rows
-    std::vector<CommPart> unborn;  // told of before they are named, by thread
+    std::vector<CommPart> unborn;  // mentioned before they are named, by thread
     uint32_t device = kNobody;     // whose links are being listed
     double nvlink_gbps = 0;
     std::vector<std::string> link_ends;        // of those

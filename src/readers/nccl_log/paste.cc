@@ -89,7 +89,7 @@ bool is_worker(std::string_view text) {
   return inside.size() < kMarkMost && inside.find(" pid=") != kNo;
 }
 
-// `before`: what stands before the blank. An exception tells the release behind a comma, RCCL behind a head.
+// `before`: what stands before the blank. An exception names the release after a comma, RCCL behind a head.
 bool begins_line(std::string_view before, std::string_view text) {
   if (text.starts_with("NCCL version ") || text.starts_with("RCCL version "))
     return !before.ends_with(',') && !before.ends_with("INFO");

@@ -117,7 +117,7 @@ void LogParser::line(std::string_view text) {
   if (wrap_ == 0 ? splitter_.is_damaged() : is_joined_damaged_) {
     FileState& state = model_.states.back();
     if (state.damaged_lines++ == 0) state.first_damaged = line_;
-    // A warning tells of trouble whatever became of its end. What else is said may have been something else.
+    // A warning reports trouble whatever became of its end. What else is said may have been something else.
     if (!warns) return;
   }
   if (may_be_cut(text, head, has_head) && !warns) return;
@@ -242,7 +242,7 @@ std::string_view LogParser::respaced(std::string_view text) {
   return spaced_;
 }
 
-// A line that names no process, as people cut it out or hide it. What it tells of a process' own
+// A line that names no process, as people cut it out or hide it. What it says of a process' own
 // communicators and connections is of nobody; trouble is trouble.
 bool LogParser::beheaded(std::string_view text) {
   Head head;

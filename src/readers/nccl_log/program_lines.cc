@@ -72,7 +72,7 @@ bool is_kind_of_error(std::string_view text) {
          (name.ends_with("Error") || name == "ncclInvalidUsage" || name == "ncclInvalidArgument");
 }
 
-// Of a line in which XLA tells that an NCCL call failed; empty: none.
+// Of a line in which XLA says that an NCCL call failed; empty: none.
 std::string_view last_warning_of(std::string_view text) {
   const size_t at = text.find(kLastWarning);
   if (at == kNo) return {};

@@ -61,7 +61,7 @@ class ProgramParser {
 
   uint64_t lines_ = 0;
   std::vector<LastError> last_errors_;
-  std::string error_prefix_;                    // of the line that was told last
+  std::string error_prefix_;                    // of the line that came last
   std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
   std::string frame_, frame_mark_;              // the last frame of a traceback that is open, and its mark
   uint64_t number_ = 0, frame_number_ = 0;      // in the file, of the line that is read and of that frame
@@ -69,7 +69,7 @@ class ProgramParser {
   bool is_end_cut_ = false;                     // the line behind it may be half of an exception's name
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
   std::string absent_mark_;                     // and the launcher's mark before its heading
-  std::string world_size_;                      // that the analyser of Flight Recorder dumps told last
+  std::string world_size_;                      // that the analyser of Flight Recorder dumps printed last
   std::array<std::string, 2> list_;             // what `culprits` puts together
 };
 

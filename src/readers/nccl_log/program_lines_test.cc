@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures that no line of NCCL tells of, and lines of NCCL that lost their heads.
+// Failures that no line of NCCL mentions, and lines of NCCL that lost their heads.
 #include "readers/nccl_log/program_lines.h"
 
 #include <gtest/gtest.h>

@@ -74,7 +74,7 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
       const double gbps = to_double(captures[0]);
       double& most = kind == LineKind::kPciLink ? of->pci_gbps : of->net_gbps;
       most = std::max(most, gbps);
-      // A number, as the vector may move before the links of this device are told.
+      // A number, as the vector may move before the links of this device are read.
       if (kind == LineKind::kPciLink) context.device = static_cast<uint32_t>(of - model_.topology.data());
       return kind == LineKind::kNetLink;
     }

@@ -282,7 +282,7 @@ bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
   if (match(text, "NCCL communicator was aborted", kAborted, captures)) {
     line.remark = TorchRemark::kTakenDown;
     if (line.rank < 0) line.rank = to_small(captures[0]);
-    const std::string_view reason = trimmed(captures[1]);  // else what NCCL met is told
+    const std::string_view reason = trimmed(captures[1]);  // else what NCCL met is reported
     return reason.empty() || has(reason, "timed out") || has(reason, "timeout");
   }
   if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {

@@ -383,7 +383,7 @@ TEST(TorchLines, OfAnnouncementsTheLastCounts) {
   EXPECT_EQ(lines[1].first.line, 2u);
 }
 
-// Where a time limit is the reason, the rank followed; else what NCCL met is told.
+// Where a time limit is the reason, the rank followed; else what NCCL met is reported.
 TEST(TorchLines, ACommunicatorThatWasAbortedTellsWhy) {
   const std::string begin =
       "RuntimeError: NCCL communicator was aborted on rank 2.  Original reason for failure was: ";

@@ -117,7 +117,7 @@ class ExportReader {
     return {names.begin(), names.size()};
   }
 
-  // What was read before damage stays; the first damage is told.
+  // What was read before damage stays; the first damage is reported.
   template <class Take>
   void rows(std::string_view table, std::initializer_list<std::string_view> names, const Take& take) {
     const Result<void> read = tables_.read(table, columns(names), take);

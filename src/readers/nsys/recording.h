@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an export of Nsight Systems tells of communication: NCCL's own ranges (NVTX domain "NCCL") with what
+// What an export of Nsight Systems says of communication: NCCL's own ranges (NVTX domain "NCCL") with what
 // their payloads say, and the kernels and copies of CUPTI, by process. Times are ns since the Unix epoch
-// where the export tells when its session began, else since then.
+// where the export says when its session began, else since then.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -63,7 +63,7 @@ struct Export {
   std::map<std::string, std::string, std::less<>> names;     // functions, as ranges point into them
   std::map<std::pair<int64_t, uint32_t>, ExportedGpu> gpus;  // by process and device
   uint64_t bad_rows = 0, left_out = 0;
-  uint64_t unknown_payloads = 0;  // of NCCL's ranges, whose layout is not told
+  uint64_t unknown_payloads = 0;  // of NCCL's ranges, whose layout is unknown
   std::string damage;             // why a table ended before its end; empty: none did
   std::string schema;             // its version, as it says; empty
 };

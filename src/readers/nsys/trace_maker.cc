@@ -2,7 +2,7 @@
 // Makes a trace of one process of an export. Operations are NCCL's NVTX ranges; kernels are joined to them by
 // the call that launched them, as for PyTorch's traces. Ranks of the job are not in an export, so those of
 // the largest communicator stand for them, which is said as a loss. Where several GPUs of one process are in
-// a communicator, which of them called is not told: that is a loss, too.
+// a communicator, which of them called is unknown: that is a loss, too.
 #include "readers/nsys/trace_maker.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class TraceMaker {
   }
 
  private:
-  // Ranges that make a communicator tell the own rank in it, and how many there are. One process may make it
+  // Ranges that make a communicator name the own rank in it, and how many there are. One process may make it
   // once for each of its GPUs.
   void note_member(const NcclRange& range) {
     if (range.comm == 0 || range.rank < 0 || range.ranks <= range.rank) return;

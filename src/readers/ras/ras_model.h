@@ -17,7 +17,7 @@ struct RankPlace {
   std::string host;   // its address, as RAS gives it; empty unknown
   int64_t pid = -1;
   int32_t cuda_device = -1, nvml_device = -1;
-  int32_t global = -1;  // rank of the job, where the snapshot itself tells
+  int32_t global = -1;  // rank of the job, where the snapshot itself gives it
 };
 
 struct Rank : RankPlace {

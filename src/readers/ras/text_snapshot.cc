@@ -122,8 +122,8 @@ class Report {
   }
 
   Snapshot take() {
-    // A report that people cut still tells something. That it is cut shows where a difference does not name
-    // all ranks, an error is not told further down, or the last heading is missing.
+    // A report that people cut still shows something. That it is cut shows where a difference does not name
+    // all ranks, an error is not repeated further down, or the last heading is missing.
     for (CommText& of : comms_) {
       if (!is_complete(of)) snapshot_.cut = true;
       if (!of.camps.empty()) groups_[of.group].is_reported = true;
@@ -141,7 +141,7 @@ class Report {
   struct Group {
     int32_t size = -1;
     Status status = Status::kNone;
-    bool has_errors = false, is_reported = false;  // has_errors: of which the parts behind the table tell
+    bool has_errors = false, is_reported = false;  // has_errors: the parts behind the table are about them
   };
 
   void read_line(std::string_view text) {
@@ -393,7 +393,7 @@ class Report {
       std::erase_if(of.camps,
                     [](const Camp& camp) { return camp.statement.kind == Statement::Kind::kCount; });
     }
-    // By rank: several lines may speak of one, each of another difference.
+    // By rank: several lines may be about one, each of another difference.
     std::map<int32_t, Rank> ranks;
     std::map<int32_t, MissingRank> gone;
     for (const Camp& camp : of.camps) {
@@ -460,7 +460,7 @@ size_t line_of(std::string_view text, size_t at) {
 
 size_t find_begin(std::string_view text, size_t from) {
   for (size_t at = text.find(kBegin, from); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
-    // Alone in its line, but for marks of quotation: other lines may speak of it.
+    // Alone in its line, but for marks of quotation: other lines may mention it.
     if (words_in(text.substr(line_of(text, at), at - line_of(text, at) + kBegin.size())) == kBegin) return at;
   }
   return std::string_view::npos;

@@ -314,7 +314,7 @@ TEST_F(Rocpd, IsRecognisedByItsContentAndATraceDbIsNot) {
   EXPECT_FALSE(sniffed(write("other.db", "CREATE TABLE t(id);")));
   EXPECT_FALSE(kFormat.sniff({}));
 
-  // What its first bytes do not tell.
+  // What its first bytes do not show.
   const std::string large =
       write("large.db", std::string("COMMIT; PRAGMA page_size=65536; VACUUM; BEGIN;") + kClassicTables);
   EXPECT_FALSE(sniffed(large));

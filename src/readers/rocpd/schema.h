@@ -15,10 +15,10 @@ namespace lockstep::readers::rocpd {
 
 // One process of a file. Times are ns of the host's clock since its boot.
 struct Process {
-  std::string host;     // empty: not told
-  std::string machine;  // its id; empty: not told
+  std::string host;     // empty: unknown
+  std::string machine;  // its id; empty: unknown
   std::string node;     // tells hosts of one file apart; empty: one
-  std::string command;  // empty: not told
+  std::string command;  // empty: unknown
   int64_t pid = -1;
   int64_t first_ns = 0, last_ns = 0;
   struct Gpu {
@@ -27,7 +27,7 @@ struct Process {
     std::string
         physical;  // names the device on its host; empty: its number means something in this process alone
     std::string model;
-    std::string uuid;  // empty: not told
+    std::string uuid;  // empty: unknown
   };
   std::vector<Gpu> gpus;
   // Where its rows are: ids from..until of the table with this suffix, or those of this process.
@@ -73,7 +73,7 @@ class Schema {
     std::string text;
   };
   virtual Result<std::vector<Process>> processes(std::vector<Loss>& losses) = 0;
-  // Never fails: what cannot be read ends the reading and is told in Contents::damage.
+  // Never fails: what cannot be read ends the reading and is in Contents::damage.
   virtual Contents read(const Process& process, SharedTexts& texts, model::StringPool& strings) = 0;
 };
 
@@ -82,7 +82,7 @@ std::unique_ptr<Schema> classic_schema(common::SqliteFile& database);
 // rocprofiler-sdk: tables that end in the identity of their writer. nullptr: the file has none.
 std::unique_ptr<Schema> sdk_schema(common::SqliteFile& database);
 
-// Of a table of texts: the ids, and what the expression `what` tells of each.
+// Of a table of texts: the ids, and what the expression `what` gives of each.
 std::shared_ptr<const Texts> texts_of(common::SqliteFile& database, const std::string& table,
                                       const std::string& what, const Process& process, SharedTexts& shared);
 

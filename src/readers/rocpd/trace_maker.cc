@@ -121,7 +121,7 @@ class TraceMaker {
     return at->second;
   }
 
-  // Which communicator a kernel works for is not told: each GPU's are one.
+  // Which communicator a kernel works for is unknown: each GPU's are one.
   uint32_t comm_of(size_t gpu, int32_t number) {
     const auto [at, is_new] = comms_.try_emplace(gpu, kNoRow);
     if (!is_new) return at->second;

@@ -23,7 +23,7 @@ std::optional<NativeFrame> native_frame(std::string_view line);
 
 struct NativeHead {
   int32_t thread = -1;  // gdb's number; 1 is the main one
-  int64_t lwp = -1;     // of the main thread that of the process; -1: not told
+  int64_t lwp = -1;     // of the main thread that of the process; -1: unknown
 };
 std::optional<NativeHead> native_head(std::string_view line);
 

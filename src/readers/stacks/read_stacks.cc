@@ -68,7 +68,7 @@ std::optional<model::Frame> fault_frame(std::string_view line) {
   return frame;
 }
 
-// Of Python's decorators: what it wraps tells more.
+// Of Python's decorators: what it wraps says more.
 bool is_wrapper(std::string_view function) {
   constexpr std::string_view kNames[] = {
       "wrapper",         "wrapped", "inner", "_fn", "__call__", "_call_impl", "_wrapped_call_impl",
@@ -108,7 +108,7 @@ class Parser {
     if (is_spy_head(text)) indent_ = indent;
     if (is_spy_head(text))
       return begin_thread(In::kSpy, text.find("\"MainThread\"") != std::string_view::npos);
-    // faulthandler tells the oldest thread last: the main one.
+    // faulthandler prints the oldest thread last: the main one.
     if (is_fault_head(text)) return begin_thread(In::kFault, true);
     if (!in_thread_) return;
     const auto frame = in_ == In::kSpy ? spy_frame(text) : fault_frame(text);
@@ -302,7 +302,7 @@ void take_ranks_of_numbers(StacksModel& model) {
   std::set<int32_t> ranks;
   for (const Stack& stack : model.stacks) {
     const int32_t rank = model::rank_of_file_name(stack.file);
-    // One file that tells its rank, or holds several processes, makes all numbers doubtful.
+    // One file that names its rank, or holds several processes, makes all numbers doubtful.
     if (stack.rank >= 0 || stacks_of[stack.file] > 1 || rank < 0 || rank == stack.pid) return;
     if (!ranks.insert(rank).second) return;
   }

@@ -14,7 +14,7 @@ namespace lockstep::readers::stacks {
 // True of text that has the head of a thread's stack.
 bool has_stack(std::string_view text);
 
-// Adds what `text` holds. `file`: its name, from which a rank is taken where the text tells none and the name
+// Adds what `text` holds. `file`: its name, from which a rank is taken where the text gives none and the name
 // says that it is one ("rank_3").
 void parse_stacks(std::string_view text, const std::string& file, StacksModel& model);
 

@@ -11,9 +11,9 @@ namespace lockstep::readers::stacks {
 struct Stack {
   std::string file;    // that it is from
   uint64_t line = 0;   // of the file, where it begins; from 1
-  int32_t rank = -1;   // of the job; -1 not told
-  std::string host;    // empty not told
-  int64_t pid = -1;    // -1 not told
+  int32_t rank = -1;   // of the job; -1 unknown
+  std::string host;    // empty unknown
+  int64_t pid = -1;    // -1 unknown
   std::string place;   // as model/names/call_place.h words it, or a native function; empty: it had no frame
                        // with a name
   std::string called;  // the function that the place had called; empty: none

@@ -23,7 +23,7 @@ Result<void> Batches::read_marks() {
   for (const auto& row : rows) {
     const auto batch = parse_number(row[1]), digest = parse_number(row[2]), version = parse_number(row[3]);
     if (!batch || !digest || !version)
-      return Error{ErrorCode::kUnsupported, "the store's table `batches` holds what is no mark", {}};
+      return Error{ErrorCode::kUnsupported, "the store's table `batches` holds a row that is not a mark", {}};
     marks_[{row[0], *batch}] = *digest;
     version_ = std::max(version_, *version + 1);
   }

@@ -148,7 +148,7 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
     LOCKSTEP_TRY(for_pieces(database, path, file.id, [&](std::string_view piece) -> Result<void> {
       bytes += piece.size();
       if (bytes > most_bytes)
-        return Error{ErrorCode::kInvalidInput, "the attached files are larger than such files are", path};
+        return Error{ErrorCode::kInvalidInput, "the attached files are larger than such files can be", path};
       if (out.write(piece.data(), static_cast<std::streamsize>(piece.size()))) return {};
       return unwritable;
     }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network operations that a process did for another one of its host (PXN): which communicator and task they
-// are of is told by boot id, pid, context and handle, and known once both processes are in the database.
+// are of is known by boot id, pid, context and handle, and known once both processes are in the database.
 #pragma once
 #include <cstdint>
 #include <span>

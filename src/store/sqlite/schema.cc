@@ -42,7 +42,7 @@ CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT NOT NULL, value TEX
 )SQL";
 
 // Readable text. comms_id is the tuple `comm hash:coll or p2p:number of the operation`, equal on all ranks
-// for collectives, and absent, as op_index is, where a recording does not tell; torch_comms_id is PyTorch's
+// for collectives, and absent, as op_index is, where a recording lacks it; torch_comms_id is PyTorch's
 // own number, only where its inputs are known.
 constexpr const char* kTextViews = R"SQL(
 CREATE VIEW processes AS

@@ -62,7 +62,7 @@ class TraceDbSource : public model::TraceSource {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Database>> idle_;
   std::vector<Parts> parts_;
-  std::vector<uint64_t> bad_parts_;  // by process: tables whose rows cannot be told
+  std::vector<uint64_t> bad_parts_;  // by process: tables whose rows cannot be identified
   uint64_t stray_parts_ = 0;         // of no process
   std::optional<int64_t> texts_digest_, shapes_digest_;
   uint64_t unproven_ = 0;             // tables of the whole run that do not read back as they were written

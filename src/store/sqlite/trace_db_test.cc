@@ -945,7 +945,7 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
     EXPECT_EQ((*extracted)[i], folder / "out" / files[i].first);
     EXPECT_TRUE(content((*extracted)[i]) == files[i].second);
   }
-  // Larger than they may be; also where the size of the trace.db cannot be told.
+  // Larger than they may be; also where the size of the trace.db cannot be determined.
   auto database = Database::open(path, Database::Access::kRead);
   ASSERT_TRUE(database);
   for (const std::string& name : {path, (folder / "gone.db").string()}) {
@@ -953,7 +953,7 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
         **database, name, [&]() -> Result<std::string> { return (folder / "out").string(); },
         {.harmless_bytes = 1 << 20, .most_growth = 1});
     ASSERT_FALSE(refused) << name;
-    EXPECT_NE(refused.error().message().find("larger than such files are"), std::string::npos);
+    EXPECT_NE(refused.error().message().find("larger than such files can be"), std::string::npos);
   }
   auto partly = write_trace_db(run, folder / "other.db", {folder / "absent", paths[1]}, nullptr);
   ASSERT_TRUE(partly);

@@ -76,7 +76,7 @@ class Joiner {
       dismiss(doubt);
       open.push_back({std::move(doubt)});
     }
-    // Only doubts that nothing has settled are compared with each other.
+    // Only doubts that nothing has resolved are compared with each other.
     narrow(open);
     for (Cluster& cluster : open) doubt_the_reachable(cluster.front());
     std::move(open.begin(), open.end(), std::back_inserter(clusters_));
@@ -117,7 +117,7 @@ class Joiner {
                : std::nullopt;
   }
 
-  // Whether both are about one communicator; nothing where that cannot be told.
+  // Whether both are about one communicator; nothing where that cannot be determined.
   std::optional<bool> same_comm(const Candidate& a, const Candidate& b) const {
     if (!of_one_time(a.source, b.source)) return false;
     if (a.finding.comm.empty() || b.finding.comm.empty()) return std::nullopt;
@@ -152,7 +152,7 @@ class Joiner {
     if (family == Family::kSetup) return a.finding.id == b.finding.id;
     if (family == Family::kDoubt && a.finding.id != b.finding.id) return false;
     if (family == Family::kSlow && a.kind() != b.kind()) return false;
-    // Where it cannot be told whether communicators are one, the ranks decide.
+    // Where it cannot be determined whether communicators are one, the ranks decide.
     if (!overlap(a.finding.ranks, b.finding.ranks) || same_comm(a, b) == false) return false;
     return family != Family::kStall || !contradict(a, b);
   }
@@ -185,7 +185,7 @@ class Joiner {
            std::includes(front.finding.ranks.begin(), front.finding.ranks.end(),
                          candidate.finding.ranks.begin(), candidate.finding.ranks.end());
   }
-  // What the ranks of a finding without operations tell of may have happened to others.
+  // What the ranks of a finding without operations report may have happened to others.
   bool may_be_witness(const Candidate& candidate) const {
     const FindingClass c = candidate.kind();
     return sources_[candidate.source].job == nullptr &&
@@ -193,7 +193,7 @@ class Joiner {
             c == FindingClass::kAborted);
   }
 
-  // What one kind of evidence cannot tell, another one may have told.
+  // What one kind of evidence cannot show, another one may have shown.
   bool resolve(Candidate& doubt) {
     Cluster* best = nullptr;
     for (Cluster& cluster : clusters_) {
@@ -236,7 +236,7 @@ class Joiner {
     doubt.finding.evidence.push_back("known from: " + where);
   }
 
-  // Ranks that left no file of one kind are suspects; files of another kind may tell of each whether it
+  // Ranks that left no file of one kind are suspects; files of another kind may say of each whether it
   // called the operation that the others are in. True if some are found that have not.
   bool promote(Candidate& doubt) const {
     analysis::Finding& finding = doubt.finding;
@@ -341,7 +341,7 @@ class Joiner {
   }
 
   // Watchdogs that do not know how many ranks there are name those alone whom they miss: others that they do
-  // not tell of may be it as well. Of a part of the ranks, whose lines may be of other groups, they clear
+  // not mention may be it as well. Of a part of the ranks, whose lines may be of other groups, they clear
   // nobody.
   bool may_be_suspect(const Candidate& candidate, int32_t rank, bool is_world) const {
     const std::vector<int32_t>& ranks = candidate.finding.ranks;
@@ -425,7 +425,7 @@ class Joiner {
   }
 
   // What one moment shows of a rank is made certain by another kind in which others wait, and which does not
-  // tell of that rank, or tells that it may be the one.
+  // mention that rank, or says that it may be the one.
   void confirm(const Candidate& doubt) {
     if (!is_of_watchdogs(doubt) && doubt.kind() != FindingClass::kRankUnreachable) return;
     for (Cluster& cluster : clusters_) {
@@ -443,7 +443,7 @@ class Joiner {
     }
   }
 
-  // Two kinds that both tell of the ranks that the other one blames, and blame different ones for one wait.
+  // Two kinds that both mention the ranks that the other one blames, and blame different ones for one wait.
   void note_disagreements() {
     // Disagreements are added to the list that is looked through.
     const size_t count = clusters_.size();
@@ -538,7 +538,7 @@ class Joiner {
     people_.name(cluster.front().source, finding);
     return finding;
   }
-  // A doubt that is settled makes nothing worse.
+  // A doubt that is resolved makes nothing worse.
   static analysis::Severity counted_severity(const Candidate& candidate) {
     return candidate.family() == Family::kDoubt ? analysis::Severity::kNote : candidate.finding.severity;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One verdict out of several kinds of evidence of one job: capture files, Flight Recorder dumps, logs. Each
 // kind is judged for itself; here findings about the same trouble become one that cites them all, what one
-// kind cannot tell is settled by another that can, and kinds that contradict each other are named.
+// kind cannot tell is resolved by another that can, and kinds that contradict each other are named.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -28,7 +28,7 @@ inline bool same_time(const TimeSpan& a, const TimeSpan& b) { return gap_ns(a, b
 struct EvidenceSource {
   std::string source;                    // as people call it: "Flight Recorder dumps"
   const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
-  std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
+  std::map<int32_t, std::string> hosts;  // of the ranks that it mentions; a name may be empty
   TimeSpan span;
   std::vector<analysis::Finding> findings;
 };
@@ -47,8 +47,8 @@ struct CommLink {
 };
 std::string_view text(CommLink::By by);  // "id", "name", "members", "operations"
 
-// links.cc: the communicators that jobs of one time have in common, where that can be told. One for each pair
-// of jobs and communicator.
+// links.cc: the communicators that jobs of one time have in common, where that is known. One for each pair of
+// jobs and communicator.
 std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources);
 
 // Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as

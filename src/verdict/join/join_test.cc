@@ -97,7 +97,7 @@ TEST(Join, WhatOneKindCannotTellAnotherSettles) {
   EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
 }
 
-// Who left neither kind is only to blame for one wait where both tell of that one.
+// Who left neither kind is only to blame for one wait where both mention that one.
 TEST(Join, SuspectsOfDifferentWaitsStayApart) {
   for (const bool same : {true, false}) {
     analysis::Finding a = finding(FindingId::kRankUnreachable, {4, 5});

@@ -79,7 +79,7 @@ struct Agreement {
   }
 };
 
-// The member that tells most: one operation is the n-th on all of them.
+// The member that says most: one operation is the n-th on all of them.
 const model::Member* fullest(const model::Job& job, uint32_t comm) {
   const model::Member* best = nullptr;
   for (const uint32_t row : job.comms[comm].members) {

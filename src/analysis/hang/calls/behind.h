@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may stand behind an operation that does not go on, where nothing tells what the GPUs do.
+// Who may stand behind an operation that does not go on, where nothing shows what the GPUs do.
 #pragma once
 #include <cstdint>
 #include <vector>

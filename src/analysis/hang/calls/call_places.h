@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the program the ranks of a block are, where somebody told: one line for ranks at one place.
+// Where in the program the ranks of a block are, where that is known: one line for ranks at one place.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two communicators whose operations some ranks call the other way round: where nothing tells what the GPUs
+// Two communicators whose operations some ranks call the other way round: where nothing shows what the GPUs
 // do, the only trace of a deadlock between communicators.
 #pragma once
 #include <cstdint>
@@ -19,7 +19,7 @@ struct SwappedCalls {
 };
 
 // Looks at the newest operations of communicators that stand still. Ranks that differ at more than a place or
-// two tell nothing: then the order is free.
+// two prove nothing: then the order is free.
 std::optional<SwappedCalls> find_swapped_calls(const JobState& job_state, const std::vector<Block>& blocks);
 
 }  // namespace lockstep::analysis::hang

@@ -21,8 +21,8 @@ inline constexpr size_t kLeastSteps = 4;  // late ones, of a habit
 // A host's scheduler works in ticks of 1 to 4 ms.
 inline constexpr double kTickNs = 1e6;
 
-// Less than a scheduler's tick, by times of hosts alone, does not tell from a host that runs ahead of its GPU
-// a little less than the others: it cost somebody something only where all had waited for each other just
+// Less than a scheduler's tick, by times of hosts alone, does not differ from a host that runs ahead of its
+// GPU a little less than the others: it cost somebody something only where all had waited for each other just
 // before.
 inline bool costs_others(const LateOp& late) {
   return late.timed || late.fresh || static_cast<double>(late.blame_ns) >= kTickNs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shortest time that any member is in a collective is the collective's own; what another is in it for
-// longer, it waits. Both are told by one host's clock, so that offsets do not matter. A rank that waits in
+// longer, it waits. Both are read on one host's clock, so that offsets do not matter. A rank that waits in
 // one and again in the next has come first again: it worked meanwhile, at most as long as it waited before,
 // and gained at most what it waits after. Or its work starts over with each, and another works longer. Work
 // that went on shows: it is done when the collective is, or the sooner after it, the longer that lasted.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nobody is seen to wait in sends, receives and operations of pairs as in a collective of all, so lateness
-// that is told operation by operation may be lost in them. Own time cannot: whatever a rank does not spend in
-// communication is its own, by its own clock, and all ranks have gone through the same step. What the one who
-// works longest has beyond everybody else, the others have spent in communication.
+// that is taken operation by operation may be lost in them. Own time cannot: whatever a rank does not spend
+// in communication is its own, by its own clock, and all ranks have gone through the same step. What the one
+// who works longest has beyond everybody else, the others have spent in communication.
 //
 // It is an upper bound of what they lost: a host that waits runs ahead meanwhile, and launches the sooner
 // later. So it must be twice what counts elsewhere, and is asked for last; and of a rank that has usual steps
@@ -13,7 +13,7 @@
 // nobody is known to work longer than all.
 //
 // Where others work beside collectives in which they wait (hidden_work.h), the last to come seems to work
-// longer in each. By how much it does is told by where all show what they do.
+// longer in each. Where all show what they do, they show by how much.
 #include "analysis/straggler/cost/longest_own.h"
 
 #include <algorithm>

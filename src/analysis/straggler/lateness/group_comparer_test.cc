@@ -67,7 +67,7 @@ TEST(GroupComparer, FindsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(one.timed, timed ? kOps : 0);
     EXPECT_FALSE(one.late.empty());
     expect_equal(compare(job, members, 3), one);
-    members.pop_back();  // the last arrival is not seen: it is told from the ends
+    members.pop_back();  // the last arrival is not seen: it is inferred from the ends
     expect_equal(compare(job, members, 3), compare(job, members, 1));
   }
 }

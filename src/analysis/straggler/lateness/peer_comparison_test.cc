@@ -41,7 +41,7 @@ TEST(MemberTable, LieTogetherWhereClocksCompare) {
   EXPECT_TRUE(table.of(world, 99).empty());
 }
 
-// What is left of a ring file: nothing tells which operation its first is.
+// What is left of a ring file: nothing shows which operation its first is.
 TEST(MemberTable, AreNotForMembersWhoseIndexesMeanNothing) {
   testing::JobBuilder builder(kRanks);
   const uint32_t world = builder.world();

@@ -27,7 +27,7 @@ struct Steps {
 };
 
 Steps find_steps(const model::Job& job, uint32_t process);
-// As the first of those processes went through them that tell real ones; else the parts of the first that
+// As the first of those processes went through them that mark real ones; else the parts of the first that
 // recorded any. None: no process did.
 Steps find_steps(const model::Job& job);
 

@@ -5,7 +5,7 @@
 // (carried_lateness.h), a member is blamed once.
 //
 // Where all exchange with all in between, others wait for them there, and nobody is late where they meet: by
-// how much shorter a member was in exchanges than its company counts as its lateness.
+// how much shorter a member was in exchanges than the others counts as its lateness.
 #pragma once
 #include <vector>
 

@@ -2,7 +2,7 @@
 // Copies chunks out of the segment while their threads go on writing, and puts the copies into the file in
 // ascending order of their numbers, so that what is there when writing stops is a beginning without gaps. A
 // chunk's place is given back only when nothing in it can change any more and the copy is written. Time is
-// measured around each write: it is the only sign by which storage that is slow can be told from a job that
+// measured around each write: it is the only sign by which slow storage can be distinguished from a job that
 // records much, and the two are different losses.
 #include "capture/core/file/file_writer.h"
 
@@ -340,7 +340,7 @@ bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
   // Read before the places: a chunk that is claimed in between must not count as written.
   const uint32_t claimed = file.claimed();
   const uint32_t count = collect(file);
-  uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place tells yet may be any of them
+  uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place gives yet may be any of them
   kept_ = claimed;
   unwritten_ = UINT32_MAX;
   bool is_done = true;

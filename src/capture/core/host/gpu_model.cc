@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two places tell the model without a library: NVIDIA's driver by name under /proc, the kernel by PCI ids
+// Two places give the model without a library: NVIDIA's driver by name under /proc, the kernel by PCI ids
 // under /sys. The address becomes part of both paths, so one with other characters than an address has is
 // refused.
 #include "capture/core/host/gpu_model.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who this process is: host, boot, pid, start, rank and job as the launcher's environment tells them. -1 and
+// Who this process is: host, boot, pid, start, rank and job as the launcher's environment gives them. -1 and
 // empty mean unknown. torchrun's variables win over Slurm's, Open MPI's and PMI's, as it may run inside any
 // of them.
 #pragma once

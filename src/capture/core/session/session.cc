@@ -129,7 +129,7 @@ bool Session::start_locked(format::Source source) {
   if (file_.segment().name()[0] == 0)
     snprintf(without, sizeof without,
              "; memory here does not outlive the process: a kill costs what it recorded in its last %d ms, "
-             "unless lockstep trace began it",
+             "unless lockstep trace started it",
              static_cast<int>(write_every_ns(file_) / kMillisecond));
   if (no_keeper != 0)
     snprintf(without, sizeof without,

@@ -383,7 +383,7 @@ HandlePairs::Room room_of(uint64_t handle) {
 HandlePairs::Found find_pair(uint64_t handle) {
   const HandlePairs::Room room = room_of(handle);
   const HandlePairs::Found found = g_chain.pairs.find(room, handle);
-  // A call may have been captured; the handle does not tell.
+  // A call may have been captured; the handle does not say.
   if (found.known || room != HandlePairs::kTasks) return found;
   return g_chain.pairs.find(HandlePairs::kCaptured, handle);
 }

@@ -69,8 +69,8 @@ constexpr HandlePairs::Room room_of_chain_only(uint64_t handle) {
 
 // Whether LOCKSTEP_CHAIN named one when this library was loaded.
 bool is_chain_wanted();
-// The struct ncclProfiler_v<N> of the chained plugin to use where NCCL speaks `api` with us, loaded on the
-// first call; 0 where there is none, which NCCL's log is told once.
+// The struct ncclProfiler_v<N> of the chained plugin to use where NCCL uses `api` with us, loaded on the
+// first call; 0 where there is none, which NCCL's log reports once.
 struct ChainedVersion {
   int version;
   void* plugin;
@@ -104,10 +104,10 @@ ChainedComm* chained_comm(uint64_t context);
 HandlePairs::Room room_of(uint64_t handle);
 HandlePairs::Found find_pair(uint64_t handle);
 inline void count_missed() { g_chain.missed.fetch_add(1, std::memory_order_relaxed); }
-// The file is told how many there were.
+// The file counts them.
 void report_missed();
 
-// The mask bits of which one is enough for an NCCL that speaks `api` to report an event: its own, and those
+// The mask bits of which one is enough for an NCCL that uses `api` to report an event: its own, and those
 // of what hangs below it.
 uint32_t enabling_bits(int api, uint32_t type_index);
 

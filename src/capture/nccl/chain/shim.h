@@ -11,7 +11,7 @@
 
 namespace lockstep::capture::nccl {
 
-// What calls the chained plugin, whose version is `to`, where NCCL speaks `from`.
+// What calls the chained plugin, whose version is `to`, where NCCL uses `from`.
 template <int kFrom>
 struct ChainedCalls {
   using Descriptor = typename Version<kFrom>::Descriptor;
@@ -332,7 +332,7 @@ class ChainShim {
     return parents;
   }
 
-  // What was asked for when NCCL took note of it: for each call in a group, before it tells us of either.
+  // What was asked for when NCCL took note of it: for each call in a group, before it reports either.
   struct Called {
     Masks next{};
     bool has_next = false;

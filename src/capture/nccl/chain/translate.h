@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin of another version of the interface is told of an event: as NCCL's own adapters tell it, but
+// What a plugin of another version of the interface gets of an event: as NCCL's own adapters give it, but
 // what such a version leaves uninitialised is 0. Between versions 5, 6 and 7 also upwards, where only fields
 // are missing that may be empty.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep::capture::nccl {
 
-// Where NCCL speaks `from`, whether a plugin of version `to` can be told of an event or a state, and means
+// Where NCCL uses `from`, whether a plugin of version `to` can be told of an event or a state, and means
 // the same by its number: RCCL's v6 has some of its own, which are NCCL's of v7 (capture/nccl/abi/rccl.h).
 constexpr bool knows_event(int from, int to, uint64_t type) {
   return (type & ~uint64_t{nccl_abi::kKnownTypes[from < to ? from : to]}) == 0;
@@ -47,7 +47,7 @@ inline uint8_t proto_code(const char* name) { return code_of(name, nccl_abi::kPr
   to->field = from.field
 
 template <class From, class To>
-// `to` has codes (v1) or texts; `from` has texts: where NCCL speaks v1, the chained plugin does, too.
+// `to` has codes (v1) or texts; `from` has texts: where NCCL uses v1, the chained plugin does, too.
 void translate_names(const From& from, To* to) {
   if constexpr (sizeof(to->func) == 1) {
     to->func = func_code(from.func);

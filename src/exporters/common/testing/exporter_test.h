@@ -80,7 +80,7 @@ inline void several_threads(size_t, Trace& trace) {
   trace.ops.gpu_start_ns[1] = trace.calls.start_ns[trace.ops.call[1]] - 9;  // nor backwards
 }
 
-// CUPTI tells when every operation was on the GPU, but for the last one.
+// CUPTI reports when every operation was on the GPU, but for the last one.
 inline void last_one_open(size_t, Trace& trace) {
   model::OpTable& ops = trace.ops;
   for (size_t op = 0; op < ops.size(); ++op) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An OTF2 archive as libotf2's own reader tells it, for tests.
+// An OTF2 archive as libotf2's own reader sees it, for tests.
 #pragma once
 #include <otf2/otf2.h>
 

@@ -121,7 +121,7 @@ class CommReader {
     rows_.rows_[def.head.id] = row;
   }
 
-  // Plugin interfaces before v4 tell a communicator's hash and name in its first event.
+  // Plugin interfaces before v4 give a communicator's hash and name in its first event.
   void identify(const format::CommIdentityDef& def) {
     uint32_t row = find(def.head.id);
     if (row == model::kNoRow) return;

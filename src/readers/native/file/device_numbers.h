@@ -11,7 +11,7 @@
 
 namespace lockstep::readers::native {
 
-// What one communicator or agent tells of its device. Views of texts that outlive it.
+// What one communicator or agent says of its device. Views of texts that outlive it.
 struct DeviceIdentity {
   int32_t ordinal = -1;  // inside the process
   std::string_view pci, uuid;

@@ -127,7 +127,7 @@ void FileView::scan(ReadLosses& losses) {
   std::vector<Chunk> unique;
   unique.reserve(chunks_.size());
   for (const Chunk& chunk : chunks_) {
-    // Of several with one number the first in the file is taken; which is right, nothing tells.
+    // Of several with one number the first in the file is taken; which is right, nothing shows.
     (!unique.empty() && same(unique.back(), chunk) ? duplicates_ : unique).push_back(chunk);
   }
   chunks_ = std::move(unique);
@@ -233,7 +233,7 @@ bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
 
 void FileView::note_unread(uint32_t index, ReadLosses& losses) const {
   losses.add(kLossUnread, 1, [&] {
-    return "chunks that storage does not give back, first " + path() + ":" +
+    return "chunks that storage does not return, first " + path() + ":" +
            std::to_string(format::chunk_offset(index));
   });
 }

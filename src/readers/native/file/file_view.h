@@ -83,7 +83,7 @@ class FileView {
   bool is_unsaved() const {
     return header_.segment[0] != 0 && header_.retention == format::Retention::kRing && !file_.has_segment();
   }
-  // Chunks that were used, as far as that can be told.
+  // Chunks that were used, as far as that is known.
   uint32_t used_chunks() const { return used_; }
 
   // Fills the buffer; false if the chunk has been recycled since the scan.

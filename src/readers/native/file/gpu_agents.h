@@ -46,7 +46,7 @@ class AgentClock {
 // Empty for files of other libraries. Read once, then any number of threads may ask.
 class GpuAgents {
  public:
-  // A GPU as HSA lists it, by its number in the process. `tick_hz` 0 and `place` -1: not told.
+  // A GPU as HSA lists it, by its number in the process. `tick_hz` 0 and `place` -1: unknown.
   struct Agent {
     std::string pci, uuid;
     uint64_t tick_hz = 0;

@@ -71,7 +71,7 @@ Plausible::Plausible(const FileView& view) {
   const bool may_lack_keeper = between(header.first_anchor.ticks, heartbeat) < kFirstBeatsNs / kSecondNs * hz;
   const double slack = (may_lack_keeper ? kSlackWithoutKeeperNs : kSlackNs) / kSecondNs * hz;
   latest_ = ticks_after(heartbeat, slack);
-  // What GPUs did before the driver's tools interface told of it, it may tell of.
+  // What GPUs did before the driver's tools interface reported it, it may report.
   const uint64_t before = header.source == format::Source::kCuda ? UINT64_MAX : ticks_after(0, slack);
   earliest_ = header.first_anchor.ticks > before ? header.first_anchor.ticks - before : 0;
 }

@@ -28,7 +28,7 @@ class Plausible {
   uint64_t earliest_ = 0, latest_ = UINT64_MAX;
 };
 
-// The last sign of life of a file in ticks of its host clock; 0 unknown. The header tells it on three clocks:
+// The last sign of life of a file in ticks of its host clock; 0 unknown. The header has it on three clocks:
 // where the cycle counter's contradicts the others, as after damage, it is worked out from them.
 uint64_t heartbeat_ticks(const format::FileHeader& header);
 

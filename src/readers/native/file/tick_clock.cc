@@ -64,7 +64,7 @@ BootClock make_boot_clock(std::span<const FileHeader* const> headers) {
     const ClockAnchor& anchor = header->first_anchor;
     if (!usable(anchor)) continue;
     if (earliest == nullptr || anchor.monotonic_ns < earliest->monotonic_ns) earliest = &anchor;
-    // CLOCK_MONOTONIC's ticks are ns by definition and tell nothing of a counter.
+    // CLOCK_MONOTONIC's ticks are ns by definition and say nothing about a counter.
     if (header->host_clock == HostClock::kMonotonic) continue;
     if (boot.tick_hz <= 0 && header->tick_hz != 0) boot.tick_hz = static_cast<double>(header->tick_hz);
     if (first_tsc == nullptr || anchor.ticks < first_tsc->ticks) first_tsc = &anchor;
@@ -102,7 +102,7 @@ TickClock TickClock::make(const FileHeader& header, std::span<const ClockAnchor>
   if (known == 0 && kept.size() < 2) {
     known = 1;
     losses.add("clock_rate_unknown", 1, [&] {
-      return "a single clock anchor and no rate: times are ticks taken as ns, only their order is sure: " +
+      return "a single clock anchor and no rate: times are ticks read as ns, so only their order is certain: " +
              path;
     });
   } else if (!monotonic && kept.front().ticks == 0) {

@@ -433,7 +433,7 @@ void LiveTail::add_launch(const Entry& entry, Log& log) {
   if (!join_ || !join_->expected()) return;
   auto head = entry.as<format::RecordHead>();
   const uint64_t position = format::handle_position(entry.handle);
-  // Nothing tells later when one ended that is read while it is open: it would take the calls of others.
+  // Nothing shows later when one ended that is read while it is open: it would take the calls of others.
   if (head.link == 0 || position - head.link != log.group.position || log.group.calls != 1 ||
       ++log.group.launches > 1 || (head.flags & format::kFlagStopped) == 0 ||
       head.stop_after == format::kSaturated)

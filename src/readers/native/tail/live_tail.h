@@ -126,7 +126,7 @@ class LiveTail {
     LiveOp op;
     format::Kind kind;
   };
-  // An end that another thread's log tells.
+  // An end that another thread's log reports.
   struct Stop {
     uint64_t handle;
     uint64_t ticks;
@@ -178,21 +178,21 @@ class LiveTail {
   void take_joined();
   void add_definition(const format::Walk<format::DefHead>& entry, Log& log);
   void add_kernel_name(const format::Walk<format::DefHead>& entry, Log& log);
-  // What ended, as its record tells, or as another thread told at `stopped`.
+  // What ended, as its record shows, or as another thread reported at `stopped`.
   void count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped);
   // Ticks of AMD's clock are no time without their rate.
   void count_channel(const format::KernelChRecord& record) {
     if (process_.header.gpu_clock == format::GpuClock::kNvidiaNs)
       tally_->channel(record.parent, record.gpu_start, record.gpu_stop);
   }
-  // Keeps an event that has not ended. Beyond a bound new ones are left out, as the oldest tell best why a
+  // Keeps an event that has not ended. Beyond a bound new ones are left out, as the oldest show best why a
   // rank is stuck.
   void hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op);
   void close_ended(const ProcessBytes& file);
   void count_dropped(const ProcessBytes& file);
   // Whether definitions may be read a second time for a record that names an unknown number.
   bool look_again() { return second_looks_ > 0 && second_looks_-- > 0; }
-  // Null for what no definition tells.
+  // Null for what no definition names.
   LiveComm* known_comm(uint32_t number);
   LiveComm* comm(uint32_t number);
 

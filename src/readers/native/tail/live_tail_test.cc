@@ -154,7 +154,7 @@ TEST(LiveTail, NumbersOfDeclaredOperations) {
   EXPECT_EQ(tail->process().comms[0].functions.at("my_op").newest, 6u);
 }
 
-// They are no operations, and are told once they are over.
+// They are no operations, and are reported once they are over.
 TEST(LiveTail, PassesOverKernelsAndLaunches) {
   Growing growing;
   FileBuilder::Log& gpu = growing.file.log(12, "gpu");

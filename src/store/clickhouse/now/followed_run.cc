@@ -85,9 +85,10 @@ class FollowedSource : public model::TraceSource {
   bool gives_parts() const override { return true; }
   Result<void> load_part(size_t i, ProcessPart& part) override {
     const StoredProcess& process = processes_[i];
-    const Error bad{ErrorCode::kInvalidInput,
-                    "the state of a process on " + process.host + " is damaged, or of another Lockstep",
-                    name_};
+    const Error bad{
+        ErrorCode::kInvalidInput,
+        "the state of a process on " + process.host + " is damaged, or from another version of Lockstep",
+        name_};
     // The process comes first: it says how many communicators must follow.
     const auto members = unpack_process(process.details, part);
     if (!members) return bad;
@@ -149,7 +150,8 @@ Result<std::vector<StoredProcess>> read_processes(Client& client, const std::str
       Rows comms,
       client.select("SELECT process, comm, newest FROM " + identifier(database) + ".`now`" + where, 3));
   std::map<std::string, StoredProcess> stored;
-  const Error bad{ErrorCode::kUnsupported, "the store's table `now_processes` holds what is no state", {}};
+  const Error bad{
+      ErrorCode::kUnsupported, "the store's table `now_processes` holds a row that is not a state", {}};
   for (const auto& row : processes) {
     const auto heartbeat = parse_signed(row[4]), seen = parse_signed(row[5]), rank = parse_signed(row[7]),
                pid = parse_signed(row[8]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators first, then the processes that name them: who reads between the two finds newer operations
-// than the process tells of, never older.
+// than the process reports, never older.
 #include <algorithm>
 #include <map>
 

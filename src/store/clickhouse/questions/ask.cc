@@ -43,7 +43,7 @@ Result<void> check_tables(Client& client, const std::string& database) {
   return Error{
       ErrorCode::kUnsupported,
       "database " + database +
-          " has no runs, or those of an earlier Lockstep: push a run into it, or name another in the URL",
+          " has no runs, or only those of an earlier Lockstep: push a run to it, or name another in the URL",
       {}};
 }
 

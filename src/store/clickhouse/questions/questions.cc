@@ -236,14 +236,14 @@ constexpr FleetColumn kFindingColumns[] = {{"id", kText},       {"host", kText},
 constexpr FleetQuestion kQuestions[] = {
     {"hosts", "hosts that are blamed over many runs more than chance explains, and since when",
      "no host stands out", kHostsSql, kHostColumns, true},
-    {"versions", "NCCL versions with another bus bandwidth than an older one, at equal shapes",
+    {"versions", "NCCL versions whose bus bandwidth differs from an older one's, at equal shapes",
      "no version stands out", kVersionsSql, kVersionColumns, true},
     {"busbw", "bus bandwidth by shape and NCCL version: median, 10th and 90th percentile of runs",
      "no run has bandwidths", kBusbwSql, kBusbwColumns, true},
     {"lost", "GPU-hours that ranks waited for the last one, day by day", "no run has rollups", kLostSql,
      kLostColumns, true},
     {"verdicts", "runs by verdict", "no runs", kVerdictsSql, kVerdictColumns, false},
-    {"findings", "findings that name a host in more than one run", "no finding came twice", kFindingsSql,
+    {"findings", "findings that name a host in more than one run", "no finding occurs twice", kFindingsSql,
      kFindingColumns, false},
 };
 

@@ -79,7 +79,7 @@ Result<Address> parse_address(std::string_view url) {
   }
   if (!is_host(host)) return no_url("the URL names no host");
   if (database.find_first_of("/?#") != database.npos)
-    return no_url("the URL has more than a database behind the host");
+    return no_url("the URL has more than a database after the host");
   const auto name = percent_decoded(database);
   if (!name || has_control(*name)) return no_url("the URL's database is not percent-encoded text");
   address.base = std::string(scheme) + std::string(host) + "/";

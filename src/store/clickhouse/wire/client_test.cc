@@ -112,7 +112,7 @@ TEST(Client, SendsAgainWhatWasCutOnItsWay) {
   EXPECT_EQ(server.requests(), 1 + 3);
 }
 
-// What is final is told at the first answer.
+// What is final is reported at the first answer.
 void expect_refused(const Reply& reply, ErrorCode code, const std::string& words) {
   LoopbackServer server(versioned([&](const Request&, int) { return reply; }));
   auto client = client_of(server);

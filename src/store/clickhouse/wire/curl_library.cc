@@ -23,7 +23,7 @@ bool find(void* library, const char* name, Function& function) {
 
 Result<Library> load(std::span<const char* const> names) {
   const Error missing{ErrorCode::kUnsupported,
-                      "libcurl.so.4, which speaks to the store, is not installed (Debian, Ubuntu: libcurl4; "
+                      "libcurl.so.4, which talks to the store, is not installed (Debian, Ubuntu: libcurl4; "
                       "Fedora, RHEL: libcurl)",
                       {}};
   for (const char* name : names) {
