@@ -154,11 +154,12 @@ function print(): void {
   clear(app);
   document.documentElement.dataset['theme'] = 'light';
   const waiting: (() => void)[] = [];
-  const sheets = pages().map((page) => {
-    const sheet = h('section', { class: 'sheet', 'aria-label': page.title }, h('h1', { class: 'sheet-title' }, page.title));
-    append(sheet, page.draw(makeView(page, true, waiting)));
-    return sheet;
-  });
+  const sheet = (title: string, content: Child): HTMLElement => h('section', { class: 'sheet', 'aria-label': title }, h('h1', { class: 'sheet-title' }, title), content);
+  const drawn = (page: Page): Child[] => page.draw(makeView(page, true, waiting));
+  const empty = pages().filter(isEmpty);
+  const sheets = pages().filter((page) => !isEmpty(page)).map((page) => sheet(page.title, drawn(page)));
+  // A sheet of paper for each would say nothing but that.
+  if (empty.length > 0) sheets.push(sheet('Pages without data', empty.map((page) => [h('h2', { class: 'section' }, page.title), drawn(page)])));
   append(app, [h('div', { class: 'printed' }, heading(), sheets)]);
   for (const run of waiting) run();
 }

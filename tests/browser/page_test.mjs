@@ -309,6 +309,16 @@ test('all pages print, one after the other', async () => {
   // And what was on the screen is there again.
   await report.page.waitForFunction(() => document.querySelector('main')?.dataset.page === 'verdict');
   await report.close();
+
+  const data = sample({ columns: 20 });
+  data.bandwidth = data.network = { missing: 'no GPU times' };
+  const partly = await openData(data);
+  const titles = await partly.page.evaluate(() => {
+    dispatchEvent(new Event('beforeprint'));
+    return [...document.querySelectorAll('.sheet')].map((sheet) => sheet.getAttribute('aria-label'));
+  });
+  assert.deepEqual(titles, ['Verdict', 'Ranks × time', 'Operations', 'Topology', 'Steps', 'Processes & losses', 'Pages without data']);
+  await partly.close();
 });
 
 test('a link opens what it was copied from', async () => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BUILD, format, openFile, scratch, start, stop } from './browser.mjs';
@@ -40,10 +40,13 @@ function simulate(title, ...options) {
 /** Writes the report of a run; what it holds, and what `diagnose` says by itself. */
 function report(paths) {
   const file = `${paths[0].startsWith(scratch) ? paths[0] : join(scratch, 'files')}.html`;
-  execFileSync(LOCKSTEP, ['report', ...paths, '-o', file], { cwd: SOURCE, stdio: 'pipe' });
+  // Paths as people type them: the page shows commands that name them.
+  const cwd = paths[0].startsWith(scratch) ? scratch : SOURCE;
+  const typed = paths.map((path) => relative(cwd, path));
+  execFileSync(LOCKSTEP, ['report', ...typed, '-o', file], { cwd, stdio: 'pipe' });
   const text = readFileSync(file, 'utf8');
   const data = JSON.parse(/<script type="application\/json" id="lockstep-data">(.*?)<\/script>/s.exec(text)[1]);
-  const diagnose = spawnSync(LOCKSTEP, ['diagnose', '--json', ...paths], { cwd: SOURCE, encoding: 'utf8', maxBuffer: 1 << 28 });
+  const diagnose = spawnSync(LOCKSTEP, ['diagnose', '--json', ...typed], { cwd, encoding: 'utf8', maxBuffer: 1 << 28 });
   return { file, data, diagnosis: JSON.parse(diagnose.stdout) };
 }
 

@@ -113,10 +113,17 @@ test('what a finding calls stuck has not ended, however many have joined', async
 
 test('a cell lists what its rank was late in, and where waiting is shown what it waited in', async () => {
   const data = sample({ columns: 20 });
+  data.comms[1].show = `lockstep show ${'shared/team/'.repeat(6)}run --comm mesh_dp:1 --op `;
   data.lateness.drill = { row: [0, 0], column: [4, 4], comm: [1, 1], op_index: [7, 8], who: [0, 0], late_ns: [3e6, -65800], waiting_ns: [0, 9e6], at_ns: [1e9, 1e9], operation: [null, null] };
   const report = await openData(data, { address: '#lateness?cell=0.4' });
   const listed = async () => (await report.rows('Worst operations in this cell')).map((read) => read('Operation'));
   assert.deepEqual(await listed(), ['operation 7 of mesh_dp:1']);
+  // What is too long for a cell is left out of it whole, command and button.
+  const [end, edge] = await report.page.evaluate(() => {
+    const button = document.querySelector('[aria-label="Cell"] button.copy');
+    return [button.getBoundingClientRect().right, button.closest('td').getBoundingClientRect().right];
+  });
+  assert.ok(end <= edge, `${end} of ${edge}`);
   await report.page.locator('[data-focus="measure=waiting"]').click();
   await report.becomes(listed, ['operation 8 of mesh_dp:1']);
   await report.close();
@@ -175,6 +182,11 @@ test('a rank, a host and a communicator are found by number and name', async () 
   };
   await find('2');
   await report.becomes(() => address(report), '#lateness?rank=2');
+  // Process ids hold most digits somewhere.
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('17');
+  assert.deepEqual((await report.page.locator('.found li').allTextContents()).filter((text) => !/(?<!\d)17/.test(text)), []);
+  await report.page.keyboard.press('Escape');
   await find('node-003');
   await report.becomes(() => address(report), '#processes?host=3');
   await find('mesh_tp');

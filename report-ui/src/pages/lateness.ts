@@ -287,7 +287,7 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
       { title: 'Late', numeric: true, unit: 'ns', value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
       { title: 'Waited', numeric: true, unit: 'ns', value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
       { title: 'Arrived at', numeric: true, unit: 'ns', value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
-      { title: '', value: (at) => read(drill.operation, at), show: (at) => {
+      { title: '', wraps: true, value: (at) => read(drill.operation, at) ?? 'not in this report', show: (at) => {
         const operation = read(drill.operation, at);
         const shown = showCommand(report, read(drill.comm, at), read(drill.op_index, at));
         return operation === null
