@@ -87,6 +87,7 @@ test('what the culprit did not do is said whole, also on a phone', async () => {
   await report.go('#verdict');
   await report.go('#lateness');
   assert.ok((await texts()).includes('not called'), (await texts()).join());
+  assert.ok((await texts()).includes('// 60.0 s'), (await texts()).join());
   await report.close();
 });
 
@@ -288,6 +289,22 @@ test('a filter finds what is seen, and a column that says nothing is not there',
   await report.page.getByLabel('Filter Processes').fill('4242');
   await report.becomes(() => report.cells('Processes').then((rows) => rows.length), 1);
   assert.deepEqual(await report.cells('Processes'), [['No rows.']], 'shown as 71 min');
+  await report.close();
+});
+
+test('of logs alone, nothing is said of ranks, hosts and processes', async () => {
+  const data = sample({ columns: 20 });
+  for (const key of Object.keys(data.who)) data.who[key] = [];
+  Object.assign(data, { hosts: [], comms: [] });
+  Object.assign(data.run, { begin: null, begin_ns: null, length_ns: null, least_length_ns: null });
+  for (const id of PAGES.slice(1, 7)) data[id] = { missing: 'Nothing that was given holds operations.' };
+  Object.assign(data.processes, { rows: [], omitted: 0 });
+  data.verdict.cards.forEach((card) => Object.assign(card, { who: [], rows: [], operation: null, comm: null }));
+  const report = await openData(data, { address: '#processes' });
+  assert.equal(await report.text('.run-facts'), 'no record');
+  assert.doesNotMatch(await report.text('main'), /No rows|0 processes/);
+  await report.go('#verdict');
+  assert.doesNotMatch(await report.text('main'), /\b0\b/);
   await report.close();
 });
 

@@ -240,9 +240,10 @@ function drawHeat(map: HeatMap, frame: Frame): void {
   if (stall) {
     g.font = '600 11px system-ui, sans-serif';
     g.textAlign = 'right';
-    const text = `// ${duration(stall.length_ns)} ${map.report.live ? 'until now' : 'to the end'}`;
-    const wide = g.measureText(text).width + 8;
-    g.clearRect(width - RIGHT - wide, 0, wide, HEAD - 5);
+    const length = `// ${duration(stall.length_ns)}`;
+    const whole = `${length} ${map.report.live ? 'until now' : 'to the end'}`;
+    // No wider than its part, where it would stand on the axis beside it.
+    const text = g.measureText(whole).width <= stallWidth(width) + BREAK ? whole : length;
     g.fillStyle = colour('critical');
     g.fillText(text, width - RIGHT, HEAD - 13);
   }

@@ -107,11 +107,11 @@ function draw(view: View): Child[] {
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
       page.losses.length === 0 ? h('p', { class: 'quiet' }, 'No data loss detected.')
         : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
-    panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
+    report.who.rank.length === 0 ? null : [panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows),
       page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown.`) : null),
     panel('Hosts and their clocks', hostRows(view)),
-    panel('Communicators', commRows(view, report)),
+    panel('Communicators', commRows(view, report))],
     panel('This report',
       facts([
         ['Run', name(report.run.title, 60)], ['Start', isoText(report.run.begin)], ['Length', runLength(report)], ['Report made', isoText(report.run.made)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
