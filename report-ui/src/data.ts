@@ -59,6 +59,11 @@ export function accused(report: Report): Set<number> {
   return new Set(cards.flatMap((card, position) => (report.diagnosis.findings[position]?.severity !== 'note' && card.who.length <= most ? card.who : [])));
 }
 
+/** How many hosts the recording tells apart by their names. */
+export function hostCount(report: Report): number {
+  return new Set(report.hosts.map((host) => host.name).filter((name) => name !== '')).size;
+}
+
 export interface Who {
   rank: Maybe[];
   host: number[];
@@ -104,6 +109,8 @@ export interface Card {
   comm: Maybe;
   operation: Maybe;
   who: number[];
+  /** Who wait until the record ends. */
+  waiting: number[];
   rows: number[];
   at_ns: Maybe;
 }
@@ -341,8 +348,10 @@ export interface SplitAverage {
 export interface StepsPage {
   source: string;
   period_ops: Maybe;
+  /** As `lockstep summary` has them; of the steps that the program marks or that its operations repeat in. */
+  figures: { p50_ns: Maybe; p99_ns: Maybe; exposed_p50_ns: Maybe; exposed_p99_ns: Maybe; exposed_at_most_p50_ns: Maybe; exposed_at_most_p99_ns: Maybe };
   list: { number: number[]; steps: number[]; begin_ns: Maybe[]; length_ns: Maybe[]; lost_ns: Maybe[]; worst: Maybe[] };
-  split: Missing | { rows: { label: string; who: Maybe; ranks: string; of: number; entries: SplitEntries }[]; average: SplitAverage[] };
+  split: Missing | { rows: { label: string; who: Maybe; ranks: string; of: number; entries: SplitEntries }[]; average: SplitAverage[]; omitted: number };
   notes: string[];
 }
 
@@ -351,6 +360,8 @@ export interface ProcessRow {
   rank: Maybe;
   host: number;
   pid: number;
+  /** Lockstep wrote its file: only then are state and mode known. */
+  captured: boolean;
   gpu_model: string | null;
   pci: string | null;
   device: Maybe;

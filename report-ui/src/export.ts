@@ -2,8 +2,11 @@
 // What leaves the page: texts into the clipboard, tables and drawings as files. Files are data: addresses, so nothing is asked of a network.
 import { announce, h } from './dom';
 import { name } from './format';
+import { colour } from './theme';
 
 const SAID_MS = 1500;
+// What browsers draw without complaint, in pixels of a side.
+const HIGHEST = 8000;
 
 /** False where the browser forbids it. */
 async function copyText(text: string): Promise<boolean> {
@@ -67,4 +70,30 @@ function csvOf(rows: readonly (readonly (number | string | null)[])[]): string {
 
 export function csvAddress(rows: readonly (readonly (number | string | null)[])[]): string {
   return `data:text/csv;charset=utf-8,${encodeURIComponent(csvOf(rows))}`;
+}
+
+const PAINTED = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity', 'font', 'text-anchor', 'dominant-baseline', 'paint-order'] as const;
+
+/** An SVG of the page as a picture: it takes its colours along, as a file has no style sheet. The address of a PNG. */
+export async function picture(drawing: SVGSVGElement): Promise<string | null> {
+  const copy = drawing.cloneNode(true) as SVGSVGElement;
+  const from = drawing.querySelectorAll('*');
+  copy.querySelectorAll('*').forEach((element, at) => {
+    const style = getComputedStyle(from[at] as Element);
+    element.setAttribute('style', PAINTED.map((what) => `${what}:${style.getPropertyValue(what)}`).join(';'));
+  });
+  const { width, height } = drawing.viewBox.baseVal;
+  copy.setAttribute('width', String(width));
+  copy.setAttribute('height', String(height));
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await image.decode();
+  const scale = Math.min(2, HIGHEST / height);
+  const surface = h('canvas', { width: Math.round(width * scale), height: Math.round(height * scale) });
+  const g = surface.getContext('2d');
+  if (!g) return null;
+  g.fillStyle = colour('panel');
+  g.fillRect(0, 0, surface.width, surface.height);
+  g.drawImage(image, 0, 0, surface.width, surface.height);
+  return surface.toDataURL('image/png');
 }

@@ -59,9 +59,17 @@ export function rate(gbps: number | null | undefined): string {
   return size >= 0.9995e-3 ? `${digits(gbps * 1e3)} MB/s` : `${digits(gbps * 1e6)} kB/s`;
 }
 
-/** A part of one as a percentage. */
+/** Two amounts as a range, with one unit where both have it: "130 – 139 GB/s". */
+export function range(low: string, high: string): string {
+  if (low === high) return low;
+  const [number, unit] = low.split(' ');
+  return unit !== undefined && high.endsWith(` ${unit}`) ? `${number} – ${high}` : `${low} – ${high}`;
+}
+
+/** A part of one as a percentage; digits below the second decimal tell nobody anything. */
 export function percent(part: number | null | undefined): string {
-  return part === null || part === undefined || !Number.isFinite(part) ? UNKNOWN : `${digits(part * 100)} %`;
+  if (part === null || part === undefined || !Number.isFinite(part)) return UNKNOWN;
+  return part > 0 && part < 1e-4 ? '< 0.01 %' : `${digits(part * 100)} %`;
 }
 
 /** A value with the unit as `diagnose` names it. */

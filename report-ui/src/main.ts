@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around the pages: heading, list of pages, keys, theme, printing, and looking again while a job runs.
 import { closeCharts } from './charts';
-import { fetchReport, isMissing, known, load, type Report } from './data';
+import { fetchReport, hostCount, isMissing, known, load, type Report } from './data';
 import { announce, append, clear, h, hideTip, type Child } from './dom';
 import { clockTime, count, name, plural } from './format';
 import { bandwidth } from './pages/bandwidth';
@@ -66,8 +66,8 @@ function heading(): HTMLElement {
   return h('header', { class: 'top' },
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
-      h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
-      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: the longest recording of one host' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
+      ranks() > 0 ? h('span', {}, plural(ranks(), 'rank')) : null, hostCount(report) > 0 ? h('span', {}, plural(hostCount(report), 'host')) : null,
+      run.least_length_ns === null ? null : h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: the longest recording of one host' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ no answer' : '● live') : null,
       h('button', { type: 'button', onclick: () => search(report), 'data-focus': 'search', 'aria-haspopup': 'dialog', title: 'A rank, host or communicator: /' }, 'Find'),
@@ -154,11 +154,12 @@ function print(): void {
   clear(app);
   document.documentElement.dataset['theme'] = 'light';
   const waiting: (() => void)[] = [];
-  const sheets = pages().map((page) => {
-    const sheet = h('section', { class: 'sheet', 'aria-label': page.title }, h('h1', { class: 'sheet-title' }, page.title));
-    append(sheet, page.draw(makeView(page, true, waiting)));
-    return sheet;
-  });
+  const sheet = (title: string, content: Child): HTMLElement => h('section', { class: 'sheet', 'aria-label': title }, h('h1', { class: 'sheet-title' }, title), content);
+  const drawn = (page: Page): Child[] => page.draw(makeView(page, true, waiting));
+  const empty = pages().filter(isEmpty);
+  const sheets = pages().filter((page) => !isEmpty(page)).map((page) => sheet(page.title, drawn(page)));
+  // A sheet of paper for each would say nothing but that.
+  if (empty.length > 0) sheets.push(sheet('Pages without data', empty.map((page) => [h('h2', { class: 'section' }, page.title), drawn(page)])));
   append(app, [h('div', { class: 'printed' }, heading(), sheets)]);
   for (const run of waiting) run();
 }

@@ -17,13 +17,13 @@ function placesOf(report: Report): Place[] {
   ];
 }
 
-/** The rank of that number first, then names that begin with the text, then those that hold it. */
+/** The rank of that number first, then names that begin with the text, then those that hold it: of a number, where a number begins with it. */
 function matching(places: readonly Place[], wanted: string): Place[] {
   const text = wanted.trim().toLowerCase();
   const number = /^(?:rank\s*)?(\d{1,9})$/.exec(text)?.[1];
   const weight = (place: Place): number => {
     if (number !== undefined && place.rank === Number(number)) return 0;
-    const at = place.text.toLowerCase().indexOf(text);
+    const at = /^\d+$/.test(text) ? place.text.search(new RegExp(`(?<!\\d)${text}`)) : place.text.toLowerCase().indexOf(text);
     return at === 0 ? 1 : at > 0 ? 2 : 3;
   };
   return places.map((place, at) => ({ place, at, weight: weight(place) })).filter((entry) => entry.weight < 3)

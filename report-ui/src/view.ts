@@ -102,7 +102,7 @@ export function select(view: View, key: string, label: string, options: readonly
 }
 
 /** A chart or a drawing with its heading, what it says in words, and the same numbers as a table. */
-export function figure(view: View, key: string, title: string, tools: Child, drawing: Child, image: (() => string | null) | null, asTable: () => HTMLElement, caption?: Child): HTMLElement {
+export function figure(view: View, key: string, title: string, tools: Child, drawing: Child, image: (() => string | null | Promise<string | null>) | null, asTable: () => HTMLElement, caption?: Child): HTMLElement {
   const shown = view.state.values['table'] === key;
   const toggle = view.printing ? null : h('button', {
     type: 'button', 'aria-pressed': shown ? 'true' : 'false', 'data-focus': `table:${key}`,
@@ -113,8 +113,8 @@ export function figure(view: View, key: string, title: string, tools: Child, dra
   }, shown ? 'Show as chart' : 'Show as table');
   const picture = image === null || shown ? null : h('button', {
     type: 'button', title: 'Save the picture', 'data-focus': `png:${key}`,
-    onclick: () => {
-      const address = image();
+    onclick: async () => {
+      const address = await image();
       if (address !== null) save(title, 'png', address);
     },
   }, 'PNG');
@@ -129,7 +129,7 @@ export function panel(title: Child, ...content: Child[]): HTMLElement {
 }
 
 /** A sentence; what stands between backticks is code. */
-function prose(text: string): Child {
+export function prose(text: string): Child {
   const parts = text.split('`');
   return parts.length % 2 === 0 ? text : parts.map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part));
 }
@@ -143,6 +143,17 @@ export function missing(text: string): HTMLElement {
   return h('div', { class: 'panel missing', role: 'note' },
     h('strong', {}, 'Not in this recording'),
     h('p', {}, prose(text)));
+}
+
+/** What a colour or a line of a drawing means: the sign and its text stay beside each other. */
+export function key(sign: string, text: string, background: string | null = null): HTMLElement {
+  const drawn = h('span', { class: sign });
+  if (background !== null) drawn.style.background = background;
+  return h('span', { class: 'key' }, drawn, text);
+}
+
+export function keys(...items: Child[]): HTMLElement {
+  return h('div', { class: 'ramp', 'aria-hidden': 'true' }, items);
 }
 
 /** Facts in a row: what, and how much. */

@@ -32,7 +32,9 @@ struct Finding {
   std::vector<int32_t> ranks;      // global ranks blamed, ascending; empty: nobody
   std::vector<std::string> hosts;  // of those ranks, each once
   std::vector<model::Who> who;  // the processes blamed, as far as they are known, in the order of their ranks
-  std::string comm;             // name or id; empty: none
+  std::vector<int32_t> waiting;  // global ranks that wait for them until the record ends, also in others
+                                 // operations; ascending
+  std::string comm;              // name or id; empty: none
   std::optional<uint32_t>
       comm_row;      // of the job's comms, where it was drawn from a job: names may be of several
   std::string func;  // empty: none

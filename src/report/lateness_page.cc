@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "analysis/straggler/lateness/steps.h"
 #include "base/text/units.h"
@@ -17,7 +18,7 @@ namespace {
 using analysis::straggler::Waits;
 
 // Of up to 76,800 cells (256 rows of 300 columns); all of them would make a page of many megabytes.
-constexpr size_t kDrillCells = 4000, kDrillOps = 3;
+constexpr size_t kDrillCells = 4000, kDrillLate = 2;
 constexpr size_t kMarksMost = 300;
 
 constexpr const char* kNotCompared =
@@ -108,34 +109,54 @@ Json total_json(const WaitTable& waits, const Row& row) {
 
 struct CellOps {
   uint32_t row = 0, column = 0;
-  std::vector<std::pair<uint32_t, WorstOp>> worst;  // process, operation
+  std::vector<std::pair<uint32_t, WorstOp>>
+      worst;                          // process, operation: the latest first, then the waited in
+  float late_ns = 0, waiting_ns = 0;  // the most of any
 };
 
-// The cells of the page whose worst operation is worst; in order of place.
+CellOps cell_ops(const WaitTable& waits, const Row& row, uint32_t r, uint32_t column) {
+  CellOps cell{r, column, {}};
+  std::optional<std::pair<uint32_t, WorstOp>> waited;
+  for (const uint32_t process : row.processes) {
+    const WorstOps ops = waits.worst_of(process, column);
+    for (const WorstOp& op : ops.late) {
+      if (op.waiting_ns >= 0) cell.worst.emplace_back(process, op);
+    }
+    if (ops.waited.waiting_ns > cell.waiting_ns) {
+      cell.waiting_ns = ops.waited.waiting_ns;
+      waited.emplace(process, ops.waited);
+    }
+  }
+  std::stable_sort(cell.worst.begin(), cell.worst.end(),
+                   [](const auto& a, const auto& b) { return a.second.late_ns > b.second.late_ns; });
+  if (cell.worst.size() > kDrillLate) cell.worst.resize(kDrillLate);
+  if (!cell.worst.empty()) cell.late_ns = cell.worst.front().second.late_ns;
+  const auto is_waited = [&](const auto& one) {
+    return one.first == waited->first && one.second.comm == waited->second.comm &&
+           one.second.index == waited->second.index;
+  };
+  if (waited && std::none_of(cell.worst.begin(), cell.worst.end(), is_waited)) cell.worst.push_back(*waited);
+  return cell;
+}
+
+// The cells of the page that stand out, in order of place: half of them as the latest, as those who wait for
+// one rank would leave no room for it, the others as those who waited longest.
 std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>& rows) {
   std::vector<CellOps> cells;
   for (uint32_t r = 0; r < rows.size(); ++r) {
     for (uint32_t column = 0; column < waits.columns(); ++column) {
-      CellOps cell{r, column, {}};
-      for (uint32_t process : rows[r].processes) {
-        for (const WorstOp& op : waits.worst_of(process, column)) {
-          // Below 0 is an empty place of the table.
-          if (op.waiting_ns >= 0) cell.worst.emplace_back(process, op);
-        }
-      }
-      if (cell.worst.empty()) continue;
-      std::stable_sort(cell.worst.begin(), cell.worst.end(),
-                       [](const auto& a, const auto& b) { return a.second.score() > b.second.score(); });
-      if (cell.worst.size() > kDrillOps) cell.worst.resize(kDrillOps);
-      cells.push_back(std::move(cell));
+      CellOps cell = cell_ops(waits, rows[r], r, column);
+      if (!cell.worst.empty()) cells.push_back(std::move(cell));
     }
   }
   if (cells.size() > kDrillCells) {
     // Linear, where sorting all cells of a large job would not be: only the set matters, its order comes
     // next.
-    std::nth_element(
-        cells.begin(), cells.begin() + kDrillCells, cells.end(),
-        [](const auto& a, const auto& b) { return a.worst[0].second.score() > b.worst[0].second.score(); });
+    const auto middle = cells.begin() + kDrillCells / 2, end = cells.begin() + kDrillCells;
+    std::nth_element(cells.begin(), middle, cells.end(),
+                     [](const CellOps& a, const CellOps& b) { return a.late_ns > b.late_ns; });
+    std::nth_element(middle, end, cells.end(),
+                     [](const CellOps& a, const CellOps& b) { return a.waiting_ns > b.waiting_ns; });
     cells.resize(kDrillCells);
   }
   std::sort(cells.begin(), cells.end(), [](const CellOps& a, const CellOps& b) {

@@ -127,8 +127,9 @@ class Waterfall {
       if (context_.operation_of(i) == key_) out["findings"].push_back(i);
     }
     out["begin_ns"] = context_.since_begin(begin_ns_);
-    out["length_ns"] =
-        zeros_.size() == 1 ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_))) : Json(nullptr);
+    out["length_ns"] = zeros_.size() == 1 && has_ended()
+                           ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_)))
+                           : Json(nullptr);
     out["open"] = is_open_;
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
@@ -192,6 +193,12 @@ class Waterfall {
       zero = std::min(zero, at);
       end_ns_ = std::max(end_ns_, at);
     }
+  }
+
+  // As far as is known: where nobody has GPU times, it is as long as its calls.
+  bool has_ended() const {
+    return !is_open_ && std::none_of(slots_.begin(), slots_.end(),
+                                     [](const Slot& slot) { return slot.state == "running"; });
   }
 
   int64_t earliest_zero() const {

@@ -51,6 +51,7 @@ Json process_json(const ReportContext& context, uint32_t i) {
           {"pci", shown_or_null(who.pci)},
           {"device", number(who.device)},
           {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(model::nccl_version_text(row.nccl_version))},
+          {"captured", job.files.empty()},
           {"mode", input::recorded_mode(row.mode, std::string(job.text(row.modes)))},
           {"state", row.closed != 0 ? "closed" : "not closed"},
           {"liveness", run::liveness_text(process.liveness)},
@@ -65,10 +66,14 @@ Json process_json(const ReportContext& context, uint32_t i) {
           {"argv", shown_or_null(job.text(row.argv))}};
 }
 
-Json losses_json(const ReportContext& context) {
+Json losses_json(const ReportContext& context, Json& notes) {
   Json list = Json::array();
+  size_t omitted = 0;
   const auto add = [&](const input::LossLine& loss, Json who, Json source) {
-    if (list.size() == kLossesMost) return;
+    if (list.size() == kLossesMost) {
+      ++omitted;
+      return;
+    }
     list.push_back({{"who", std::move(who)},
                     {"stage", shown(loss.stage)},
                     {"kind", shown(loss.kind)},
@@ -83,17 +88,20 @@ Json losses_json(const ReportContext& context) {
       // else.
       add(loss, &evidence == context.main() ? known(loss.process) : Json(nullptr), shown(evidence.source));
   }
+  if (omitted > 0) notes.push_back(plural(omitted, "loss line") + " more: lockstep info lists all.");
   return list;
 }
 
 }  // namespace
 
 Json processes_page(const ReportContext& context) {
-  if (context.main() == nullptr)
-    return {{"rows", Json::array()},
-            {"omitted", 0},
-            {"losses", losses_json(context)},
-            {"notes", {"No process: no input holds operations."}}};
+  Json notes = Json::array();
+  Json losses = losses_json(context, notes);
+  if (context.main() == nullptr) {
+    notes.push_back("No process: no input holds operations.");
+    return {
+        {"rows", Json::array()}, {"omitted", 0}, {"losses", std::move(losses)}, {"notes", std::move(notes)}};
+  }
   const Job& job = context.job();
   std::vector<uint32_t> order(job.processes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -114,7 +122,7 @@ Json processes_page(const ReportContext& context) {
     order.resize(kRowsMost);
     sort_by_rank(job, order);
   }
-  Json rows = Json::array(), notes = Json::array();
+  Json rows = Json::array();
   for (uint32_t i : order) rows.push_back(process_json(context, i));
   if (omitted > 0)
     notes.push_back(plural(omitted, "process") +
@@ -122,7 +130,7 @@ Json processes_page(const ReportContext& context) {
                                  : " that no finding names and that lost nothing left out."));
   return {{"rows", std::move(rows)},
           {"omitted", omitted},
-          {"losses", losses_json(context)},
+          {"losses", std::move(losses)},
           {"notes", std::move(notes)}};
 }
 

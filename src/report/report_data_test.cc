@@ -80,6 +80,9 @@ TEST(ReportData, FollowsTheFiguresOfSummaryAndDiagnose) {
   EXPECT_LE(data["bandwidth"]["rates"][0]["slowest"]["busbw_gbps"].get<double>(), figures.rates[0].busbw_low);
   EXPECT_NEAR(data["comms"][0]["waiting_ns"].get<double>(), figures.comms[0].waiting_ns, 1);
   EXPECT_EQ(data["steps"]["list"]["number"].size(), figures.steps.length.count + 1);
+  EXPECT_EQ(data["steps"]["figures"]["p99_ns"], figures.steps.length.p99_ns);
+  EXPECT_EQ(data["steps"]["figures"]["exposed_at_most_p50_ns"], figures.steps.exposed_at_most.p50_ns);
+  EXPECT_TRUE(data["steps"]["figures"]["exposed_p50_ns"].is_null());
 }
 
 TEST(ReportData, AFindingLeadsToItsRankRowAndOperation) {
@@ -186,6 +189,28 @@ TEST(ReportData, TheDrillDownLeadsToTheWorstOperations) {
   }
 }
 
+TEST(ReportData, TheDrillDownOfALateRankHoldsWhatItWasLateIn) {
+  JobBuilder builder = late_job(4, 4, 2);
+  // Within one column, rank 0 waits four times for rank 1 and is then late itself, by less.
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    for (uint32_t i = 0; i < 5; ++i) {
+      const double at = 801 + i * 0.4, late = i < 4 ? (rank == 1 ? 0.3 : 0) : (rank == 0 ? 0.1 : 0);
+      builder.call(rank, 0, {.called_ms = at, .gpu_start_ms = at + late, .gpu_end_ms = at + 0.35});
+    }
+  }
+  const Json data = data_of(diagnosed(builder.build()));
+  const Json& drill = data["lateness"]["drill"];
+  bool is_held = false;
+  for (size_t i = 0; i < drill["row"].size(); ++i) {
+    is_held =
+        is_held || (drill["who"][i] == 0 && drill["op_index"][i] == 44 && drill["late_ns"][i] == 95'000);
+    if (i == 0 || drill["row"][i] != drill["row"][i - 1] || drill["column"][i] != drill["column"][i - 1])
+      continue;
+    EXPECT_GT(drill["late_ns"][i - 1], 0) << "only the last of a cell is there for its waiting";
+  }
+  EXPECT_TRUE(is_held) << drill.dump();
+}
+
 TEST(ReportData, LargeRunsAreGroups) {
   constexpr uint32_t kRanks = 600;
   const verdict::DiagnosedRun run = diagnosed(late_job(kRanks, 2, 417, 8).build());
@@ -232,6 +257,37 @@ TEST(ReportData, ARankThatDidNotCallSaysSo) {
   EXPECT_EQ(last["ranks"]["state"], Json::array({"called", "called", "called", "not called"}));
   EXPECT_EQ(last["called"], 3);
   EXPECT_TRUE(last["ranks"]["called_ns"][3].is_null());
+}
+
+TEST(ReportData, OfAHangAllAreKnownWhoWaitAlsoThroughOthers) {
+  JobBuilder builder(4);
+  const uint32_t world = builder.world(), pair = builder.comm("pair", {2, 3});
+  builder.steps(world, 20, 1, 10, 1);
+  builder.call(2, pair, {.called_ms = 210});
+  for (uint32_t rank : {0u, 1u}) builder.call(rank, world, {.called_ms = 211});
+  builder.all_killed_at(20'000);
+  const Json data = data_of(diagnosed(builder.build()));
+  const Json& card = data["verdict"]["cards"][data["verdict"]["finding"].get<size_t>()];
+  EXPECT_EQ(card["who"], Json::array({3}));
+  EXPECT_EQ(card["waiting"], Json::array({0, 1, 2}));
+}
+
+TEST(ReportData, WhatStillRunsHasNoLength) {
+  JobBuilder builder(2);
+  builder.steps(builder.world(), 5, 1, 10, 1);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    builder.call(rank, 0, {.called_ms = 60, .gpu_start_ms = 60.1, .gpu_end_ms = rank == 0 ? 61.0 : -1});
+  builder.all_killed_at(20'000);
+  const Json data = data_of(diagnosed(builder.build()));
+  const Json& last = data["operations"]["list"].back();
+  EXPECT_EQ(last["ranks"]["state"], Json::array({"done", "running"}));
+  EXPECT_TRUE(last["length_ns"].is_null());
+}
+
+TEST(ReportData, WhatARuleOfLogsMeansIsASentence) {
+  verdict::DiagnosedRun run;
+  run.diagnosis.findings.emplace_back(analysis::FindingId::kFallbackNetSocket);
+  EXPECT_EQ(data_of(run)["verdict"]["cards"][0]["what"], "data between hosts goes over TCP sockets");
 }
 
 TEST(ReportData, StepsAreThoseOfTheOverlapAnalysis) {

@@ -9,6 +9,7 @@
 
 #include "analysis/overlap/overlap.h"
 #include "analysis/straggler/cost/delay_cost.h"
+#include "analysis/summary/across.h"
 #include "report/pages.h"
 
 namespace lockstep::report {
@@ -185,7 +186,22 @@ Json split_json(const ReportContext& context) {
                        {"copying_ns", whole_ns(rank.copying_ns)},
                        {"idle_ns", whole_ns(rank.idle_ns)}});
   }
-  return {{"rows", std::move(list)}, {"average", std::move(average)}};
+  const size_t omitted = ranks.size() - average.size();
+  return {{"rows", std::move(list)}, {"average", std::move(average)}, {"omitted", omitted}};
+}
+
+// As `steps` of `lockstep summary --json` has them.
+Json figures_json(const model::Job& job) {
+  const analysis::summary::StepFigures figures = analysis::summary::step_figures(job);
+  Json out = Json::object();
+  const auto put = [&](const std::string& name, const analysis::summary::Durations& of) {
+    out[name + "p50_ns"] = of.count == 0 ? Json(nullptr) : whole_ns(of.p50_ns);
+    out[name + "p99_ns"] = of.count == 0 ? Json(nullptr) : whole_ns(of.p99_ns);
+  };
+  put("", figures.length);
+  put("exposed_", figures.exposed);
+  put("exposed_at_most_", figures.exposed_at_most);
+  return out;
 }
 
 }  // namespace
@@ -208,6 +224,7 @@ Json steps_page(const ReportContext& context, const WaitTable& waits) {
         "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
+          {"figures", figures_json(context.job())},
           {"list", list_json(context, steps, are_of_blamed ? &*losses : nullptr)},
           {"split", std::move(split)},
           {"notes", std::move(notes)}};

@@ -26,10 +26,11 @@ std::string title_of(const Finding& finding) {
   return title;
 }
 
-// The first paragraph of what `lockstep explain` says.
+// The first paragraph of what `lockstep explain` says; of what stands in a table, what the finding means.
 Json explained(const Finding& finding) {
   for (const verdict::Entry& entry : verdict::entries()) {
     if (entry.id != id_text(finding.id)) continue;
+    if (!entry.columns.empty()) return shown(analysis::facts(finding.id).meaning);
     std::string text = verdict::text(entry, Style(false));
     const size_t body = text.find("\n\n");
     if (body == std::string::npos) return nullptr;
@@ -52,6 +53,11 @@ Json card_json(const ReportContext& context, size_t i, const std::vector<Row>& r
     if (!rows[row].is_group && std::binary_search(named.begin(), named.end(), rows[row].processes[0]))
       row_list.push_back(row);
   }
+  Json waiting = Json::array();
+  for (const int32_t rank : finding.waiting) {
+    if (const uint32_t process = context.process_of_rank(rank); process != model::kNoRow)
+      waiting.push_back(process);
+  }
   return {{"title", title_of(finding)},
           {"what", explained(finding)},
           {"class", class_text(class_of(finding.id))},
@@ -59,6 +65,7 @@ Json card_json(const ReportContext& context, size_t i, const std::vector<Row>& r
           {"comm", or_null(comm)},
           {"operation", operation ? place_of(places, *operation) : Json(nullptr)},
           {"who", named},
+          {"waiting", std::move(waiting)},
           {"rows", std::move(row_list)},
           {"at_ns", context.since_begin_of(i)}};
 }

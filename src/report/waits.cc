@@ -18,7 +18,7 @@ using model::Member;
 
 namespace {
 
-constexpr size_t kWorstOfCell = 3;
+constexpr size_t kLateOfCell = 2;
 // With more processes, memory would grow with what nobody looks at.
 constexpr size_t kProcessesInFull = 256;
 
@@ -58,9 +58,9 @@ WaitTable::WaitTable(const ReportContext& context, const std::set<OperationKey>&
   set_columns();
   const size_t cells = job_.processes.size() * columns_;
   // Rows of larger jobs are groups of ranks, which have enough with the worst of each.
-  kept_ = job_.processes.size() <= kProcessesInFull ? kWorstOfCell : 1;
+  kept_ = job_.processes.size() <= kProcessesInFull ? kLateOfCell : 1;
   cells_.resize(cells);
-  worst_.resize(cells * kept_);
+  worst_.resize(cells * (kept_ + 1));
   lateness_ = straggler::measure(job_, [this](const Group& group) { add(group); });
   add_blame();
   // What was kept as the worst of one group may not be among the worst of all.
@@ -119,12 +119,12 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ex
     cell.waiting_ns += static_cast<double>(waiting);
     cell.late_ns = cell.ops == 0 ? late : std::max(cell.late_ns, late);
     ++cell.ops;
-    // Sorted by insertion into at most three places, the worst first.
-    WorstOp* worst = &worst_[at * kept_];
+    WorstOp* worst = &worst_[at * (kept_ + 1)];
     WorstOp one{member.comm, ops.index[op], late, waiting, arrival};
-    for (size_t k = 0; k < kept_; ++k) {
-      if (worst[k].waiting_ns < 0 || one.score() > worst[k].score()) std::swap(worst[k], one);
-      if (one.waiting_ns < 0) break;
+    if (waiting > worst[kept_].waiting_ns) worst[kept_] = one;
+    // Sorted by insertion into at most two places, the latest first.
+    for (size_t k = 0; k < kept_ && one.late_ns > 0; ++k) {
+      if (worst[k].waiting_ns < 0 || one.late_ns > worst[k].late_ns) std::swap(worst[k], one);
     }
   }
 }

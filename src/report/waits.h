@@ -23,12 +23,17 @@ struct WaitCell {
   uint32_t ops = 0;
 };
 
-// One arrival; the worse the larger of the two.
+// One arrival.
 struct WorstOp {
   uint32_t comm = 0, index = 0;
   float late_ns = 0, waiting_ns = -1;  // waiting < 0: none
   int64_t at_ns = 0;                   // arrival, as ReportContext places it
-  float score() const { return std::max(late_ns, waiting_ns); }
+};
+// Of a process in a column: the operations that it was latest in, and the one that it waited in longest.
+// Operations that it was not late in are none of the former: a rank that waits for another is not late.
+struct WorstOps {
+  std::span<const WorstOp> late;  // the latest first
+  const WorstOp& waited;
 };
 
 // What one member did in an operation.
@@ -55,9 +60,10 @@ class WaitTable {
   const WaitCell& cell(uint32_t process, uint32_t column) const {
     return cells_[size_t{process} * columns_ + column];
   }
-  // The worst first; those of waiting_ns < 0 are none.
-  std::span<const WorstOp> worst_of(uint32_t process, uint32_t column) const {
-    return {&worst_[(size_t{process} * columns_ + column) * kept_], kept_};
+  // Those of waiting_ns < 0 are none.
+  WorstOps worst_of(uint32_t process, uint32_t column) const {
+    const WorstOp* of = &worst_[(size_t{process} * columns_ + column) * (kept_ + 1)];
+    return {{of, kept_}, of[kept_]};
   }
   // Operations that are kept whole.
   const std::map<OperationKey, OperationWaits>& operations() const { return operations_; }
@@ -81,9 +87,9 @@ class WaitTable {
   analysis::straggler::Lateness lateness_;
   uint32_t columns_ = 0;
   int64_t begin_ns_ = 0, width_ns_ = 1;
-  size_t kept_ = 1;  // operations of a cell
+  size_t kept_ = 1;  // operations of a cell that it was latest in
   std::vector<WaitCell> cells_;
-  std::vector<WorstOp> worst_;
+  std::vector<WorstOp> worst_;  // of each cell those, and the one that was waited in longest
   std::map<OperationKey, OperationWaits> operations_;
   std::vector<OperationKey> worst_operations_;
 };

@@ -22,6 +22,12 @@ test('numbers have units, three digits, and separators', () => {
   assert.equal(quantity(7262429, 'ns/step'), '7.26 ms per step');
 });
 
+test('ranges have one unit where both ends have it, and small shares no digits that say nothing', () => {
+  const { percent, range } = format;
+  assert.deepEqual([range('4.00 MiB', '8.00 MiB'), range('512 KiB', '1.00 MiB'), range('3 GB/s', '3 GB/s')], ['4.00 – 8.00 MiB', '512 KiB – 1.00 MiB', '3 GB/s']);
+  assert.deepEqual([0, 0.00005, 0.0001, 0.5].map(percent), ['0 %', '< 0.01 %', '0.0100 %', '50.0 %']);
+});
+
 test('names cannot turn, hide or break a line', () => {
   const { name, clean } = format;
   assert.equal(name('a\u202Eb\u2066c\u200Bd\u0000e\nf'), 'a⟨U+202E⟩b⟨U+2066⟩c⟨U+200B⟩d␀e f');
@@ -204,6 +210,7 @@ test('a wide table scrolls by keys, and no page turns', async () => {
   // So few rows that only the width is too much.
   data.bandwidth.rates = data.bandwidth.rates.slice(0, 3);
   const report = await openData(data, { address: '#bandwidth' });
+  await report.page.setViewportSize({ width: 960, height: 800 });
   const { keyboard } = report.page;
   const left = () => report.page.evaluate(() => document.querySelector('main .table-scroll').scrollLeft);
   const stop = () => report.page.evaluate(() => document.querySelector('main .table-scroll').getAttribute('tabindex'));
@@ -302,6 +309,16 @@ test('all pages print, one after the other', async () => {
   // And what was on the screen is there again.
   await report.page.waitForFunction(() => document.querySelector('main')?.dataset.page === 'verdict');
   await report.close();
+
+  const data = sample({ columns: 20 });
+  data.bandwidth = data.network = { missing: 'no GPU times' };
+  const partly = await openData(data);
+  const titles = await partly.page.evaluate(() => {
+    dispatchEvent(new Event('beforeprint'));
+    return [...document.querySelectorAll('.sheet')].map((sheet) => sheet.getAttribute('aria-label'));
+  });
+  assert.deepEqual(titles, ['Verdict', 'Ranks × time', 'Operations', 'Topology', 'Steps', 'Processes & losses', 'Pages without data']);
+  await partly.close();
 });
 
 test('a link opens what it was copied from', async () => {

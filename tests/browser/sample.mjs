@@ -134,7 +134,7 @@ export function sample(options = {}) {
     comms: range(3).map((i) => ({ name: named('comm', i), text: named('comm', i), show: `lockstep show run --comm 0x${i} --op `, id: `0x618c3abe7b658b${i}`, ranks, nodes: hosts, present: ranks, matched: 4000, unmatched: {}, ops: ranks * 4000, declared: false, waiting_ns: 9.9e8, moving_ns: 2.5e8, blamed_ns: 5.2e7 })),
     verdict: {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
-      cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), rows: [lateRow], at_ns: 169e6 })),
+      cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), waiting: [], rows: [lateRow], at_ns: 169e6 })),
     },
     lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), notes: [] },
     operations: { total: 4000, list, notes: [] },
@@ -146,11 +146,11 @@ export function sample(options = {}) {
     },
     network: { axis: range(axisCount).map((i) => (axisHosts ? { label: named('host', i), who: null, of: perHost } : { label: named('rank', i), who: i, of: 1 })), pairs, by: axisHosts ? 'host' : 'rank', omitted: 0, notes: [] },
     steps: {
-      source: 'marks', period_ops: null, list: { number: range(steps), steps: range(steps).map(() => 1), begin_ns: range(steps).map((i) => i * 3e8), length_ns: range(steps).map((i) => 280e6 + (i > 7 ? 20e6 : 0) + noise(5e6)), lost_ns: range(steps).map((i) => (i > 7 ? 20.5e6 : 4e5)), worst: range(steps).map((i) => (i > 7 ? late : null)) },
-      split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })) }, notes: [],
+      source: 'marks', figures: { p50_ns: 301e6, p99_ns: 325e6, exposed_p50_ns: 6e7, exposed_p99_ns: 7e7, exposed_at_most_p50_ns: 1.2e8, exposed_at_most_p99_ns: 1.3e8 }, period_ops: null, list: { number: range(steps), steps: range(steps).map(() => 1), begin_ns: range(steps).map((i) => i * 3e8), length_ns: range(steps).map((i) => 280e6 + (i > 7 ? 20e6 : 0) + noise(5e6)), lost_ns: range(steps).map((i) => (i > 7 ? 20.5e6 : 4e5)), worst: range(steps).map((i) => (i > 7 ? late : null)) },
+      split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })), omitted: 0 }, notes: [],
     },
     processes: {
-      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
+      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, captured: true, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
       omitted: ranks - shown, losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
     },
   };

@@ -21,6 +21,9 @@ function hang() {
   for (const key of ['gpu_start_ns', 'gpu_end_ns', 'arrival_ns', 'late_ns', 'waiting_ns', 'moving_ns']) ranks[key] = ranks[key].map(() => null);
   for (const key of ['called_ns', 'enqueued_ns', 'launched_ns']) ranks[key][3] = null;
   data.run.length_ns = 72e9;
+  Object.assign(data.diagnosis.findings[0], { id: 'never-joined', class: 'never-joined', operation: 'operation 41 of mesh_dp:1 (its 41st AllReduce)', effect: { value: 60e9, unit: 'ns', low: 60e9, high: 60e9 } });
+  // Rank 5 is no member of that operation's communicator: it waits for one that is.
+  Object.assign(data.verdict.cards[0], { who: [3], waiting: [...Array(16).keys()].filter((rank) => rank !== 3) });
   return data;
 }
 
@@ -47,7 +50,7 @@ function colours(report, x, y, wide, tall) {
 
 test('a hang is seen: who waits until the record ends, and who has not come', async () => {
   const report = await openData(hang(), { address: '#lateness' });
-  assert.match(await report.text('figcaption'), /who waits in operation 41 of mesh_dp:1.*, for 60\.0 s until the record ends/);
+  assert.match(await report.text('figcaption'), /15 ranks waiting until the record ends, the longest 60\.0 s in operation 41 of mesh_dp:1/);
   // Rows are 24 high below a head of 32: rank 0 is hatched, rank 3 is not.
   assert.ok(await colours(report, -60, 36, 40, 14) > 3);
   await report.page.mouse.click(...await placeOn(report, -40, 40));
@@ -58,6 +61,97 @@ test('a hang is seen: who waits until the record ends, and who has not come', as
   const healthy = await openData(sample({ columns: 60 }), { address: '#lateness' });
   assert.doesNotMatch(await healthy.text('figcaption'), /until the record ends/);
   await healthy.close();
+});
+
+/** What the page writes on its drawings from now on. */
+async function written(report) {
+  await report.page.evaluate(() => {
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    globalThis.__written = [];
+    CanvasRenderingContext2D.prototype.fillText = function draw(text, x, y) {
+      globalThis.__written.push(text);
+      fillText.call(this, text, x, y);
+    };
+  });
+  return () => report.page.evaluate(() => globalThis.__written);
+}
+
+test('what the culprit did not do is said whole, also on a phone', async () => {
+  const report = await openData(hang());
+  const texts = await written(report);
+  await report.go('#lateness');
+  assert.ok((await texts()).includes('has not called it'), (await texts()).join());
+  assert.ok((await texts()).includes('// 60.0 s to the end'));
+  await report.page.setViewportSize({ width: 390, height: 844 });
+  await report.page.evaluate(() => { globalThis.__written.length = 0; });
+  await report.go('#verdict');
+  await report.go('#lateness');
+  assert.ok((await texts()).includes('not called'), (await texts()).join());
+  assert.ok((await texts()).includes('// 60.0 s'), (await texts()).join());
+  await report.close();
+});
+
+test('nobody waits where no finding says so: a run that broke off is not drawn as a hang', async () => {
+  const data = hang();
+  data.verdict.cards[0].waiting = [];
+  const report = await openData(data, { address: '#lateness' });
+  assert.doesNotMatch(await report.text('figcaption'), /until the record ends/);
+  await report.close();
+});
+
+test('what a finding calls stuck has not ended, however many have joined', async () => {
+  const data = sample({ columns: 60 });
+  const operation = data.operations.list[3];
+  operation.length_ns = null;
+  operation.ranks.state = operation.ranks.state.map(() => 'running');
+  operation.ranks.gpu_end_ns = operation.ranks.gpu_end_ns.map(() => null);
+  const report = await openData(data, { address: '#operations?op=3' });
+  assert.match(await report.text('main'), /Length\s+has not ended/);
+  const row = (await report.rows('Operations')).find((read) => read('Operation') === operation.title);
+  assert.equal(row('Length'), 'has not ended');
+  await report.close();
+});
+
+test('a cell lists what its rank was late in, and where waiting is shown what it waited in', async () => {
+  const data = sample({ columns: 20 });
+  data.comms[1].show = `lockstep show ${'shared/team/'.repeat(6)}run --comm mesh_dp:1 --op `;
+  data.lateness.drill = { row: [0, 0], column: [4, 4], comm: [1, 1], op_index: [7, 8], who: [0, 0], late_ns: [3e6, -65800], waiting_ns: [0, 9e6], at_ns: [1e9, 1e9], operation: [null, null] };
+  const report = await openData(data, { address: '#lateness?cell=0.4' });
+  const listed = async () => (await report.rows('Worst operations in this cell')).map((read) => read('Operation'));
+  assert.deepEqual(await listed(), ['operation 7 of mesh_dp:1']);
+  // What is too long for a cell is left out of it whole, command and button.
+  const [end, edge] = await report.page.evaluate(() => {
+    const button = document.querySelector('[aria-label="Cell"] button.copy');
+    return [button.getBoundingClientRect().right, button.closest('td').getBoundingClientRect().right];
+  });
+  assert.ok(end <= edge, `${end} of ${edge}`);
+  await report.page.locator('[data-focus="measure=waiting"]').click();
+  await report.becomes(listed, ['operation 8 of mesh_dp:1']);
+  await report.close();
+});
+
+test('no line is drawn over sizes that were not measured', async () => {
+  const data = sample({ columns: 20 });
+  const [rate] = data.bandwidth.rates;
+  const at = (size) => ({ ...rate, size_from_bytes: size, size_to_bytes: 2 * size, busbw_low_gbps: null, busbw_high_gbps: null, slowest: null, ceiling_gbps: null });
+  const inked = async (sizes) => {
+    data.bandwidth.rates = sizes.map(at);
+    const report = await openData(data, { address: '#bandwidth' });
+    await report.page.waitForTimeout(100);
+    // Between the first and the last point, in the middle of the drawing's width.
+    const found = await report.page.evaluate(() => {
+      const surface = document.querySelector('.chart canvas');
+      const pixels = surface.getContext('2d').getImageData(surface.width * 0.3, surface.height * 0.15, surface.width * 0.4, surface.height * 0.7).data;
+      const [r, g, b] = [0x00, 0x63, 0xa6];
+      let count = 0;
+      for (let i = 0; i < pixels.length; i += 4) count += Number(Math.abs(pixels[i] - r) + Math.abs(pixels[i + 1] - g) + Math.abs(pixels[i + 2] - b) < 30);
+      return count;
+    });
+    await report.close();
+    return found;
+  };
+  assert.ok(await inked([1 << 20, 1 << 21, 1 << 22, 1 << 23]) > 100);
+  assert.equal(await inked([1 << 10, 1 << 28]), 0);
 });
 
 test('the heat map zooms by dragging and by keys, and back', async () => {
@@ -89,6 +183,11 @@ test('a rank, a host and a communicator are found by number and name', async () 
   };
   await find('2');
   await report.becomes(() => address(report), '#lateness?rank=2');
+  // Process ids hold most digits somewhere.
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('17');
+  assert.deepEqual((await report.page.locator('.found li').allTextContents()).filter((text) => !/(?<!\d)17/.test(text)), []);
+  await report.page.keyboard.press('Escape');
   await find('node-003');
   await report.becomes(() => address(report), '#processes?host=3');
   await find('mesh_tp');
@@ -128,7 +227,7 @@ test('tables are saved as numbers, drawings as pictures', async () => {
   const late = data.lateness.rows[3];
   assert.ok(lines[1].startsWith(`"'=cmd(3),""x""",4000,${late.total.blamed_ns},`), lines[1]);
   assert.equal(lines.length, data.lateness.rows.length + 2);
-  for (const page of ['lateness', 'operations', 'network', 'bandwidth', 'steps']) {
+  for (const page of ['lateness', 'operations', 'network', 'bandwidth', 'steps', 'topology']) {
     await report.go(`#${page}`);
     const picture = await saved(report, report.page.getByRole('button', { name: 'PNG' }).first());
     assert.match(picture.name, /\.png$/);
@@ -144,8 +243,7 @@ test('the first page says how the run went', async () => {
   data.diagnosis = { ...data.diagnosis, verdict: null, findings: [] };
   const report = await openData(data);
   const text = (await report.text('main')).replace(/\s+/g, ' ');
-  const lengths = [...data.steps.list.length_ns].sort((a, b) => a - b);
-  assert.ok(text.includes(`Step, median ${format.duration(lengths[Math.ceil(lengths.length / 2) - 1])}`), text);
+  assert.ok(text.includes('Step, median 301 ms Step, p99 325 ms'), text);
   const { average } = data.steps.split;
   const all = (key) => average.reduce((sum, row) => sum + row[key] * row.steps, 0);
   assert.ok(text.includes(`Exposed communication ${format.percent(all('exposed_ns') / all('length_ns'))}`), text);
@@ -153,6 +251,16 @@ test('the first page says how the run went', async () => {
   await report.page.locator('.small-map').click();
   await report.becomes(() => address(report), '#lateness');
   await report.close();
+
+  // Equal parts of a run are no steps; without kernels only a bound of the exposed part is known.
+  data.steps.split = { missing: 'no kernels were recorded' };
+  const bound = await openData(data);
+  assert.match(await bound.text('main'), /Exposed communication\s+at most 39\.9 %/);
+  await bound.close();
+  Object.assign(data.steps.figures, { p50_ns: null, p99_ns: null, exposed_at_most_p50_ns: null });
+  const parts = await openData(data);
+  assert.doesNotMatch(await parts.text('main'), /Step, median|Exposed communication/);
+  await parts.close();
 });
 
 test('a link that a finding names is in view, and of many hosts those that matter', async () => {
@@ -181,6 +289,22 @@ test('a filter finds what is seen, and a column that says nothing is not there',
   await report.page.getByLabel('Filter Processes').fill('4242');
   await report.becomes(() => report.cells('Processes').then((rows) => rows.length), 1);
   assert.deepEqual(await report.cells('Processes'), [['No rows.']], 'shown as 71 min');
+  await report.close();
+});
+
+test('of logs alone, nothing is said of ranks, hosts and processes', async () => {
+  const data = sample({ columns: 20 });
+  for (const key of Object.keys(data.who)) data.who[key] = [];
+  Object.assign(data, { hosts: [], comms: [] });
+  Object.assign(data.run, { begin: null, begin_ns: null, length_ns: null, least_length_ns: null });
+  for (const id of PAGES.slice(1, 7)) data[id] = { missing: 'Nothing that was given holds operations.' };
+  Object.assign(data.processes, { rows: [], omitted: 0 });
+  data.verdict.cards.forEach((card) => Object.assign(card, { who: [], rows: [], operation: null, comm: null }));
+  const report = await openData(data, { address: '#processes' });
+  assert.equal(await report.text('.run-facts'), 'no record');
+  assert.doesNotMatch(await report.text('main'), /No rows|0 processes/);
+  await report.go('#verdict');
+  assert.doesNotMatch(await report.text('main'), /\b0\b/);
   await report.close();
 });
 

@@ -101,7 +101,7 @@ DOCUMENT = {
     "verdict": {
         "state": OneOf("healthy", "problem", "cannot tell"), "headline": TEXT, "finding": Maybe(WHOLE),
         "cards": ListOf({"title": TEXT, "what": Maybe(TEXT), "class": TEXT, "effect": Maybe(TEXT), "comm": Maybe(WHOLE), "operation": Maybe(WHOLE),
-                         "who": ListOf(WHOLE), "rows": ListOf(WHOLE), "at_ns": Maybe(WHOLE)}),
+                         "who": ListOf(WHOLE), "waiting": ListOf(WHOLE), "rows": ListOf(WHOLE), "at_ns": Maybe(WHOLE)}),
         "losses": ListOf({"text": TEXT, "count": WHOLE, "stage": TEXT, "kind": TEXT, "source": Maybe(TEXT), "who": ListOf(WHOLE, 64)}),
         "lost_events": WHOLE},
     "lateness": Page({
@@ -141,13 +141,14 @@ DOCUMENT = {
                          "rate_gbps": Maybe(NUMBER), "transport": Maybe(TEXT), "finding": Maybe(WHOLE)}, 4096),
         "omitted": WHOLE, "notes": NOTES}),
     "steps": Page({
-        "source": OneOf("marks", "period", "parts"), "period_ops": Maybe(WHOLE),
+        "source": OneOf("marks", "period", "parts"), "figures": {f"{of}{share}_ns": Maybe(WHOLE) for of in ("", "exposed_", "exposed_at_most_") for share in ("p50", "p99")},
+        "period_ops": Maybe(WHOLE),
         "list": Columns(STEPS, number=WHOLE, steps=WHOLE, begin_ns=Maybe(WHOLE), length_ns=Maybe(WHOLE), lost_ns=Maybe(WHOLE), worst=Maybe(WHOLE)),
         "split": Page({"rows": ListOf({**RANKS, "entries": Columns(STEPS, number=WHOLE, steps=WHOLE, begin_ns=Maybe(WHOLE), **PARTS)}, ROWS),
-                       "average": ListOf({"who": WHOLE, "steps": Maybe(WHOLE), "whole": FLAG, **PARTS}, ROWS)}),
+                       "average": ListOf({"who": WHOLE, "steps": Maybe(WHOLE), "whole": FLAG, **PARTS}, ROWS), "omitted": WHOLE}),
         "notes": NOTES}),
     "processes": {
-        "rows": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "host": WHOLE, "pid": WHOLE, "gpu_model": Maybe(TEXT),
+        "rows": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "host": WHOLE, "pid": WHOLE, "captured": FLAG, "gpu_model": Maybe(TEXT),
                         "pci": Maybe(TEXT), "device": Maybe(WHOLE), "nccl": Maybe(TEXT), "mode": TEXT, "state": OneOf("closed", "not closed"),
                         "liveness": OneOf("unknown", "running", "stopped", "gone"), "first_ns": Maybe(WHOLE), "last_ns": Maybe(WHOLE),
                         "heartbeat_ns": Maybe(WHOLE), "ops": WHOLE, "lost": WHOLE, "comms": WHOLE, "open": Maybe(TEXT), "named": FLAG,

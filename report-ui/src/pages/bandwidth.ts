@@ -3,7 +3,7 @@
 import { axis, chart, legend, tooltip, type Chart } from '../charts';
 import { isMissing, type BandwidthPage, type Rate, type Report } from '../data';
 import { facts as hintFacts, h, type Child } from '../dom';
-import { bytes, count, digits, duration, name, percent, plural, rate } from '../format';
+import { bytes, count, digits, duration, name, percent, plural, range, rate } from '../format';
 import { addressOf, go } from '../state';
 import { table } from '../table';
 import { colour, seriesColours } from '../theme';
@@ -41,7 +41,7 @@ function hint(report: Report, row: Rate): HTMLElement {
   return h('div', { class: 'chart-tip' }, hintFacts(title(report, row), [
     ['size', sizeText(row)],
     ['bus bandwidth', rate(row.busbw_gbps)],
-    ['middle half', `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}`],
+    ['middle half', range(rate(row.busbw_low_gbps), rate(row.busbw_high_gbps))],
     ['of the run’s best', percent(row.of_best)],
     ...(row.ceiling_gbps === null ? [] : [['of the ceiling', percent(row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps)] as const]),
     ['operations', count(row.ops)],
@@ -50,7 +50,7 @@ function hint(report: Report, row: Rate): HTMLElement {
 }
 
 function sizeText(row: Rate): string {
-  return row.size_to_bytes > row.size_from_bytes + 1 ? `${bytes(row.size_from_bytes)} – ${bytes(row.size_to_bytes)}` : bytes(row.size_from_bytes);
+  return row.size_to_bytes > row.size_from_bytes + 1 ? range(bytes(row.size_from_bytes), bytes(row.size_to_bytes)) : bytes(row.size_from_bytes);
 }
 
 /** Where a range of sizes stands on the axis. */
@@ -58,12 +58,24 @@ function middle(row: Rate): number {
   return Math.max(1, Math.sqrt(Math.max(1, row.size_from_bytes) * Math.max(1, row.size_to_bytes)));
 }
 
+// Sizes further apart than this are no neighbours: nothing was measured between them, so no line joins them.
+const WIDEST_STEP = 2;
+
+/** The rates of a line, with null where it has a gap. */
+function withGaps(rates: readonly Rate[]): (Rate | null)[] {
+  return rates.flatMap((row, at) => {
+    const before = rates[at - 1];
+    return before !== undefined && row.size_from_bytes > before.size_to_bytes * WIDEST_STEP ? [null, row] : [row];
+  });
+}
+
 function plot(view: View, all: readonly Series[]): Chart {
   const { report } = view;
   const colours = seriesColours();
   const drawable = (row: Rate): boolean => row.busbw_gbps !== null && row.busbw_gbps > 0;
   const series = all.filter((entry) => entry.rates.some(drawable));
-  const points = series.map((entry) => entry.rates.filter(drawable));
+  const lines = series.map((entry) => withGaps(entry.rates.filter(drawable)));
+  const points = lines.map((line) => line.filter((row) => row !== null));
   const ceilings = [...new Map(points.flat().filter((row) => row.ceiling_gbps !== null).map((row) => [row.ceiling_gbps, row])).values()];
   const flat = points.flat();
   const lowest = Math.min(...flat.map((row) => row.busbw_gbps ?? 1));
@@ -82,7 +94,7 @@ function plot(view: View, all: readonly Series[]): Chart {
   const drawn = series.flatMap((entry, index) => [
     {
       type: 'line', id: `line:${index}`, name: entry.title, symbol: SYMBOLS[index % SYMBOLS.length], symbolSize: 8, color: colours[index % colours.length], z: 3,
-      data: points[index]?.map((row) => ({ value: [middle(row), row.busbw_gbps], itemStyle: row.uncertain > row.ops / 2 ? { color: colour('panel'), borderColor: colours[index % colours.length], borderWidth: 2 } : {} })),
+      data: lines[index]?.map((row) => (row === null ? '-' : { value: [middle(row), row.busbw_gbps], itemStyle: row.uncertain > row.ops / 2 ? { color: colour('panel'), borderColor: colours[index % colours.length], borderWidth: 2 } : {} })),
       markLine: index > 0 || ceilings.length === 0 ? undefined : {
         symbol: 'none', silent: true, lineStyle: { color: colour('quiet'), type: 'dashed', width: 1.5 },
         data: ceilings.map((row) => ({ yAxis: row.ceiling_gbps, label: { position: 'insideStartTop', color: colour('quiet'), formatter: `ceiling of the links: ${rate(row.ceiling_gbps)}` } })),
@@ -104,7 +116,7 @@ function plot(view: View, all: readonly Series[]): Chart {
       tooltip: tooltip((params) => {
         const { seriesId, dataIndex } = params as { seriesId: string; dataIndex: number };
         const [kind, index] = seriesId.split(':');
-        const row = kind === 'slow' ? outliers[dataIndex] : points[Number(index)]?.[dataIndex];
+        const row = kind === 'slow' ? outliers[dataIndex] : lines[Number(index)]?.[dataIndex];
         if (!row) return h('div');
         if (kind === 'slow') return h('div', { class: 'chart-tip' }, hintFacts(`Slowest ${name(row.func)} of ${commName(report, row.comm)}`, [['bus bandwidth', rate(row.slowest?.busbw_gbps)], ['operation', operationText(report, row.comm, row.slowest?.op_index ?? null)], ['size', sizeText(row)]]));
         return hint(report, row);
@@ -134,13 +146,13 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
       { title: 'Hosts', numeric: true, value: (row) => row.hosts, show: (row) => count(row.hosts) },
       { title: 'Size', numeric: true, unit: 'B', value: (row) => row.size_from_bytes, show: (row) => sizeText(row) },
       { title: 'Algorithm', value: (row) => [row.algo, row.proto].filter((part) => part !== null).map((part) => name(part)).join(' ') || '–' },
-      { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
+      { title: 'Ops', hint: 'operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'algbw', numeric: true, unit: 'GB/s', value: (row) => row.algbw_gbps, show: (row) => rate(row.algbw_gbps) },
       { title: 'busbw', numeric: true, unit: 'GB/s', value: (row) => row.busbw_gbps, show: (row) => h('strong', {}, rate(row.busbw_gbps)) },
-      { title: 'Middle half', numeric: true, unit: 'GB/s', value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
+      { title: 'Middle half', numeric: true, unit: 'GB/s', value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : range(rate(row.busbw_low_gbps), rate(row.busbw_high_gbps)) },
       { title: 'of best', numeric: true, value: (row) => row.of_best, show: (row) => percent(row.of_best) },
       { title: 'of ceiling', numeric: true, value: (row) => row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps, show: (row) => percent(row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps) },
-      { title: 'Uncertain', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row) => row.uncertain, show: (row) => count(row.uncertain) },
+      ...(rates.some((row) => row.uncertain > 0) ? [{ title: 'Uncertain', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row: Rate) => row.uncertain, show: (row: Rate) => count(row.uncertain) }] : []),
       { title: 'Slowest', numeric: true, unit: 'GB/s', value: (row) => row.slowest?.busbw_gbps ?? null, show: (row) => row.slowest === null ? '–' : row.slowest.operation === null ? rate(row.slowest.busbw_gbps) : link(rate(row.slowest.busbw_gbps), 'operations', { op: row.slowest.operation }) },
     ],
   });
@@ -157,7 +169,7 @@ function fitsPanel(view: View, page: BandwidthPage): Child {
       { title: 'Sizes', numeric: true, value: (row) => row.sizes, show: (row) => count(row.sizes) },
       { title: 'α (latency)', numeric: true, unit: 'ns', value: (row) => row.alpha_ns, show: (row) => `${duration(row.alpha_ns)}${row.alpha_error_ns === null ? '' : ` ± ${duration(row.alpha_error_ns)}`}` },
       { title: 'β (bandwidth)', numeric: true, unit: 'GB/s', value: (row) => row.beta_gbps, show: (row) => rate(row.beta_gbps) },
-      { title: 'Range', numeric: true, unit: 'GB/s', value: (row) => row.beta_low_gbps, show: (row) => `${rate(row.beta_low_gbps)} – ${row.beta_high_gbps === null ? 'unbounded' : rate(row.beta_high_gbps)}` },
+      { title: 'Range', numeric: true, unit: 'GB/s', value: (row) => row.beta_low_gbps, show: (row) => row.beta_high_gbps === null ? `${rate(row.beta_low_gbps)} – unbounded` : range(rate(row.beta_low_gbps), rate(row.beta_high_gbps)) },
     ],
   }));
 }
@@ -187,7 +199,7 @@ function draw(view: View): Child[] {
       () => ratesTable(view, rates),
       [
         series.length > MOST_SERIES ? `The ${MOST_SERIES} series with the most moving time of ${count(series.length)}; choose an operation or communicator for others. ` : null,
-        'Whiskers: the middle half of the operations. Hollow: most are not above their uncertainty. ▼ the slowest operation, where it is below 0.7 of the median; click it to see why.',
+        'Lines join neighbouring sizes. Whiskers: the middle half of the operations. Hollow: most are not above their uncertainty. ▼ the slowest operation, where it is below 0.7 of the median; click it to see why.',
       ]),
     panel('All sizes', ratesTable(view, rates)),
     fitsPanel(view, page),

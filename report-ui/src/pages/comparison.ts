@@ -106,10 +106,11 @@ function draw(view: View): Child[] {
   if (page === undefined) return [];
   return [
     banner(page),
+    // Before the ratios: what they do not cover may be why they are what they are.
+    page.notes.length > 0 ? panel('What does not compare', notes(page.notes.map((text) => name(text, 400)))) : null,
     panel('Ratios, worst first', rowsOf(view, page),
       h('p', { class: 'quiet' }, `B is this run. A row counts as changed if chance alone would not explain it among ${plural(page.tested, 'ratio')} and it is at least ${digits(page.least_change * 100)} %; `
         + `fewer than ${count(page.least_steps)} steps are too few to tell.${page.omitted > 0 ? ` ${plural(page.omitted, 'row')} more: lockstep compare --all.` : ''}`)),
-    page.notes.length > 0 ? panel('What does not compare', notes(page.notes.map((text) => name(text, 400)))) : null,
     runPanel('A: the run to compare with', page.a),
     runPanel('B: this run', page.b),
   ];

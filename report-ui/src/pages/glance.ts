@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the run went, at a glance: steps, communication that is not hidden, bandwidth, the latest rank; each leads to its page.
 import { canvas } from '../canvas';
-import { known, type LatenessPage, type Report, type SplitAverage } from '../data';
+import { known, type LatenessPage, type Report, type SplitAverage, type StepsPage } from '../data';
 import { h, type Child } from '../dom';
 import { bytes, count, duration, name, percent, rate } from '../format';
 import { css, heat } from '../theme';
@@ -12,29 +12,28 @@ import { stallOf } from './stall';
 const MAP_HEIGHT = 96;
 const FULL_AT_LEAST_NS = 1e6;
 
-/** By the nearest rank; null of nothing. */
-function quantile(values: readonly number[], share: number): number | null {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? null;
-}
-
 function sum(rows: readonly SplitAverage[], read: (row: SplitAverage) => number | null): number {
   return rows.reduce((all, row) => all + (read(row) ?? 0) * row.steps, 0);
+}
+
+/** Without all kernels, communication beside which nothing may compute is only known to be no more than all of it. */
+function exposedText(page: StepsPage): string | null {
+  const measured = known(page.split)?.average.filter((row) => row.exposed_ns !== null) ?? [];
+  const length = sum(measured, (row) => row.length_ns);
+  if (length > 0) return percent(sum(measured, (row) => row.exposed_ns) / length);
+  const { p50_ns, exposed_at_most_p50_ns } = page.figures;
+  return p50_ns === null || exposed_at_most_p50_ns === null ? null : `at most ${percent(exposed_at_most_p50_ns / p50_ns)}`;
 }
 
 function stepFacts(report: Report): (readonly [string, Child])[] {
   const page = known(report.steps);
   if (!page) return [];
-  // Of a list of several steps an entry, each counts as often as it has steps.
-  const lengths = page.list.length_ns.flatMap((length, at) => (length === null ? [] : [length / Math.max(1, page.list.steps[at] ?? 1)]));
-  if (lengths.length === 0) return [];
-  const out: [string, Child][] = [['Step, median', link(duration(quantile(lengths, 0.5)), 'steps')]];
-  if (lengths.length >= 10) out.push(['Step, p99', link(duration(quantile(lengths, 0.99)), 'steps')]);
-  const split = known(page.split);
-  const measured = split?.average.filter((row) => row.exposed_ns !== null) ?? [];
-  const length = sum(measured, (row) => row.length_ns);
-  if (length > 0) out.push(['Exposed communication', link(percent(sum(measured, (row) => row.exposed_ns) / length), 'steps')]);
-  return out;
+  const exposed = exposedText(page);
+  const times: readonly (readonly [string, string | null])[] = [
+    ['Step, median', page.figures.p50_ns === null ? null : duration(page.figures.p50_ns)], ['Step, p99', page.figures.p99_ns === null ? null : duration(page.figures.p99_ns)],
+    ['Exposed communication', exposed],
+  ];
+  return times.flatMap(([title, text]) => (text === null ? [] : [[title, link(text, 'steps')] as const]));
 }
 
 function bandwidthFacts(report: Report): (readonly [string, Child])[] {
@@ -67,7 +66,8 @@ function map(view: View, page: LatenessPage): HTMLElement {
     },
   });
   view.later(() => surface.redraw());
-  return h('a', { class: 'small-map', href: '#lateness', 'aria-label': 'Ranks × time', title: `Ranks × time: dark is ${duration(full)} late` }, surface.element);
+  return h('a', { class: 'small-map', href: '#lateness', 'aria-label': 'Ranks × time', title: 'Ranks × time' }, surface.element,
+    h('span', { class: 'quiet' }, `Ranks by time: the strongest colour is ${duration(full)} late`));
 }
 
 export function glance(view: View): Child {

@@ -8,7 +8,7 @@ import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
 import { stallOf, type Stall } from './stall';
-import { change, choices, command, facts, figure, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
+import { change, choices, command, facts, figure, key, keys, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
 
@@ -50,15 +50,10 @@ export function largest(page: LatenessPage, measure: Measure): number {
 }
 
 function legend(full: number, stall: Stall | null): HTMLElement {
-  const parts = [0, 0.25, 0.5, 0.75, 1];
-  return h('div', { class: 'ramp', 'aria-hidden': 'true' },
-    h('span', { class: 'swatch none' }), h('span', {}, 'nothing compared'),
-    parts.map((part) => {
-      const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = css(heat(part));
-      return [swatch, h('span', {}, part === 0 ? '0' : duration(full * part ** (1 / CURVE)))];
-    }),
-    stall ? [h('span', { class: 'swatch waiting' }), h('span', {}, 'still waiting')] : null);
+  return keys(
+    key('swatch none', 'nothing compared'),
+    [0, 0.25, 0.5, 0.75, 1].map((part) => key('swatch', part === 0 ? '0' : duration(full * part ** (1 / CURVE)), css(heat(part)))),
+    stall ? key('swatch waiting', 'still waiting') : null);
 }
 
 interface Cell { row: number; column: number }
@@ -122,6 +117,7 @@ function windowOf(view: View, page: LatenessPage): Window {
   return window && window.from < window.to ? window : { from: 0, to: page.columns.count };
 }
 
+/** What is drawn of the heat map. */
 interface HeatMap {
   report: Report;
   page: LatenessPage;
@@ -159,21 +155,30 @@ function drawStall(map: HeatMap, stall: Stall, frame: Frame, bottom: number): vo
   const { g, width, top } = frame;
   const [from, to] = [width - RIGHT - stallWidth(width), width - RIGHT];
   const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
+  g.font = '600 11px system-ui, sans-serif';
+  const says = stall.says.find((text) => g.measureText(text).width <= to - from) ?? '';
+  const labels: number[] = [];
   map.rows.forEach((position, line) => {
     const y = HEAD + EDGE + line * map.rowHeight - top;
     const row = map.page.rows[position];
     if (!row || y + map.rowHeight < HEAD || y > bottom) return;
-    const absent = holds(map.report, row, stall.absent);
-    if (!absent && !holds(map.report, row, stall.waiting)) return;
+    // Of a host most may wait for one of it.
+    const waits = holds(map.report, row, stall.waiting);
+    const absent = !waits && holds(map.report, row, stall.absent);
+    if (!absent && !waits) return;
     g.fillStyle = absent ? colour('named') : waiting;
     g.fillRect(from, y, to - from, map.rowHeight - (map.rowHeight >= 10 ? 1 : 0));
-    if (absent && map.rowHeight >= 12) {
-      g.textAlign = 'center';
-      g.font = '600 11px system-ui, sans-serif';
-      g.fillStyle = colour('critical');
-      g.fillText(fit(g, 'has not called it', to - from), (from + to) / 2, y + map.rowHeight / 2);
-    }
+    const middle = y + map.rowHeight / 2;
+    if (absent && middle - (labels.at(-1) ?? -Infinity) >= 12) labels.push(middle);
   });
+  g.textAlign = 'center';
+  for (const y of labels) {
+    // A label may be higher than its row.
+    g.fillStyle = colour('named');
+    g.fillRect(from, y - 6, to - from, 12);
+    g.fillStyle = colour('critical');
+    g.fillText(says, (from + to) / 2, y);
+  }
 }
 
 function drawHeat(map: HeatMap, frame: Frame): void {
@@ -235,8 +240,12 @@ function drawHeat(map: HeatMap, frame: Frame): void {
   if (stall) {
     g.font = '600 11px system-ui, sans-serif';
     g.textAlign = 'right';
+    const length = `// ${duration(stall.length_ns)}`;
+    const whole = `${length} ${map.report.live ? 'until now' : 'to the end'}`;
+    // No wider than its part, where it would stand on the axis beside it.
+    const text = g.measureText(whole).width <= stallWidth(width) + BREAK ? whole : length;
     g.fillStyle = colour('critical');
-    g.fillText(`// ${duration(stall.length_ns)} until now`, width - RIGHT, HEAD - 13);
+    g.fillText(text, width - RIGHT, HEAD - 13);
   }
   if (page.marks.length > 1 && page.marks.length * 5 < span) {
     g.strokeStyle = colour('ink');
@@ -261,6 +270,13 @@ function drillOf(drill: Drill, cell: Cell): number[] {
   return found;
 }
 
+/** Of a cell's operations those that the measure is about, the worst first: who waits for another is not late. */
+function worstOf(drill: Drill, cell: Cell, measure: Measure): number[] {
+  const by = measure === 'waiting' ? drill.waiting_ns : drill.late_ns;
+  const size = (at: number): number => by[at] ?? 0;
+  return drillOf(drill, cell).filter((at) => size(at) > 0).sort((a, b) => size(b) - size(a));
+}
+
 function operationRows(view: View, drill: Drill, entries: readonly number[]): HTMLElement {
   const { report } = view;
   const read = (list: (number | null)[], at: number): number | null => list[at] ?? null;
@@ -272,7 +288,7 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
       { title: 'Late', numeric: true, unit: 'ns', value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
       { title: 'Waited', numeric: true, unit: 'ns', value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
       { title: 'Arrived at', numeric: true, unit: 'ns', value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
-      { title: '', value: (at) => read(drill.operation, at), show: (at) => {
+      { title: '', wraps: true, value: (at) => read(drill.operation, at) ?? 'not in this report', show: (at) => {
         const operation = read(drill.operation, at);
         const shown = showCommand(report, read(drill.comm, at), read(drill.op_index, at));
         return operation === null
@@ -283,16 +299,16 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
   });
 }
 
-function cellPanel(view: View, page: LatenessPage, cell: Cell): HTMLElement {
+function cellPanel(view: View, page: LatenessPage, cell: Cell, measure: Measure): HTMLElement {
   const row = page.rows[cell.row] as LatenessRow;
   const [title, pairs] = hint(page, row, cell.column);
-  const entries = drillOf(page.drill, cell);
+  const entries = worstOf(page.drill, cell, measure);
   return h('section', { class: 'panel detail', 'aria-label': 'Cell' },
     h('div', { class: 'panel-head' }, h('h2', {}, title), view.printing ? null
       : h('button', { type: 'button', title: 'Escape', onclick: () => change(view, { cell: null }) }, 'Close')),
     facts(pairs),
     entries.length > 0 ? operationRows(view, page.drill, entries)
-      : h('p', { class: 'quiet' }, 'None of the worst operations is in this cell; the report lists them for cells that stand out.'));
+      : row.ops[cell.column] === null ? null : h('p', { class: 'quiet' }, `No operation that it ${measure === 'waiting' ? 'waited' : 'was late'} in is listed: the report lists the worst of the cells that stand out.`));
 }
 
 /** Of a run of which only the least length is known, the most that it can be. */
@@ -300,7 +316,8 @@ function shareOfRun(report: Report, ns: number | null): string {
   const { length_ns, least_length_ns } = report.run;
   const length = length_ns ?? least_length_ns;
   if (ns === null || length === null || length === 0) return percent(null);
-  return `${length_ns === null && ns > 0 ? '≤ ' : ''}${percent(ns / length)}`;
+  const share = percent(ns / length);
+  return `${length_ns === null && ns > 0 && !share.startsWith('<') ? '≤ ' : ''}${share}`;
 }
 
 function totals(view: View, page: LatenessPage): HTMLElement {
@@ -383,13 +400,15 @@ function draw(view: View): Child[] {
     onMove: (x, y, event) => {
       const cell = at(x, y);
       const row = cell ? page.rows[cell.row] : undefined;
-      if (stall && isStalled(x)) showTip(event.clientX, event.clientY, h('strong', {}, name(stall.title, 120)), h('em', {}, `waited for ${duration(stall.length_ns)}, until the record ends; click for its waterfall`));
+      if (stall && isStalled(x)) showTip(event.clientX, event.clientY, h('strong', {}, stall.title), h('em', {}, `waited for ${duration(stall.length_ns)}, until the record ends${stall.operation === null ? '' : '; click for its waterfall'}`));
       else if (!cell || !row) hideTip();
       else showTip(event.clientX, event.clientY, hintFacts(...hint(page, row, cell.column)), h('em', {}, 'Click for its worst operations'));
     },
     onPick: (x, y) => {
       const cell = at(x, y);
-      if (stall && isStalled(x)) go(addressOf('operations', { op: stall.operation }));
+      if (stall && isStalled(x)) {
+        if (stall.operation !== null) go(addressOf('operations', { op: stall.operation }));
+      }
       else if (cell) pick(cell);
     },
     onDrag: (fromX, toX) => {
@@ -443,13 +462,13 @@ function draw(view: View): Child[] {
       [
         `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
         view.printing ? null : ' Drag over the map to zoom, + and − too.',
-        stall ? ` Beyond the last arrival, on a scale of its own: who waits in ${name(stall.title.charAt(0).toLowerCase() + stall.title.slice(1), 120)}, for ${duration(stall.length_ns)} until the record ends.` : null,
+        stall ? ` Right of the break, on a scale of its own: ${plural(stall.waiting.size, 'rank')} waiting until the record ends, the longest ${duration(stall.length_ns)} in ${stall.title}.` : null,
         page.marks.length > 1 ? ` Ticks on the upper edge mark the start of ${count(page.marks.length)} steps.` : null,
         groups ? ' A row of many ranks shows its worst rank; for own lateness, its median one.' : null,
         page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks named by a finding.' : null,
         page.rows.some((row) => !row.aligned) ? ' * clock not aligned: drawn from its own first record.' : null,
       ]),
-    selected ? cellPanel(view, page, selected) : null,
+    selected ? cellPanel(view, page, selected, measure) : null,
     panel('By rank, over the whole run', totals(view, page)),
     notes(page.notes),
   ];

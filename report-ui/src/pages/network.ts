@@ -7,10 +7,11 @@ import { bytes, count, duration, name, plural, rate } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
-import { change, choices, commName, facts, figure, link, missing, notes, panel, select, type Page, type View } from '../view';
+import { change, choices, commName, facts, figure, key, keys, link, missing, notes, panel, select, type Page, type View } from '../view';
 
 const LEFT = 108;
 const HEAD = 74;
+const EDGE = 5;
 // Any pair can be told from no pair.
 const FAINTEST = 0.2;
 
@@ -75,7 +76,8 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
   const size = page.axis.length;
   g.save();
   g.beginPath();
-  g.rect(0, HEAD, frame.width, height - HEAD);
+  // The first label is higher than a small cell.
+  g.rect(0, HEAD - EDGE, frame.width, height - HEAD + EDGE);
   g.clip();
   g.strokeStyle = colour('line');
   g.lineWidth = 1;
@@ -99,7 +101,7 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
   g.textAlign = 'right';
   for (let at = 0; at < size; at += each) g.fillText(fit(g, labelOf(page, at), LEFT - 10), LEFT - 6, HEAD + (at + 0.5) * cell - top);
   g.restore();
-  g.clearRect(0, 0, frame.width, HEAD);
+  g.clearRect(0, 0, frame.width, HEAD - EDGE);
   g.textAlign = 'left';
   g.fillStyle = colour('ink');
   for (let at = 0; at < size; at += each) {
@@ -115,14 +117,10 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
 }
 
 function legend(measure: Measure, full: number): HTMLElement {
-  return h('div', { class: 'ramp', 'aria-hidden': 'true' },
-    h('span', { class: 'swatch' }), h('span', {}, 'nothing sent'),
-    [0, 0.25, 0.5, 0.75, 1].map((part) => {
-      const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = css(heat(FAINTEST + (1 - FAINTEST) * part));
-      return [swatch, h('span', {}, measure.show(measure.lowIsBad ? full * (1 - part) : full * part * part))];
-    }),
-    h('span', { class: 'swatch slow-pair' }), h('span', {}, 'named by a finding'));
+  return keys(
+    key('swatch', 'nothing sent'),
+    [0, 0.25, 0.5, 0.75, 1].map((part) => key('swatch', measure.show(measure.lowIsBad ? full * (1 - part) : full * part * part), css(heat(FAINTEST + (1 - FAINTEST) * part)))),
+    key('swatch slow-pair', 'named by a finding'));
 }
 
 /** The pairs that stand out, beside the matrix. */
@@ -139,11 +137,24 @@ function worst(page: NetworkPage, pairs: readonly Pair[], measure: Measure): HTM
     middle ? h('p', { class: 'quiet' }, `The median pair: ${measure.show(measure.read(middle))}`) : null);
 }
 
+// Of what moved less than this part of what the busiest pair moved, the rate tells of latency.
+const LITTLE = 1e-3;
+
+/** The slowest first; below them those that moved too little for their rate to say anything. */
+function bySlowness(pairs: readonly Pair[]): Pair[] {
+  const most = Math.max(0, ...pairs.map((pair) => pair.bytes));
+  const key_of = (pair: Pair): readonly [boolean, number] => [pair.bytes < most * LITTLE, pair.rate_gbps ?? Infinity];
+  return [...pairs].sort((a, b) => {
+    const [[few_a, rate_a], [few_b, rate_b]] = [key_of(a), key_of(b)];
+    return Number(few_a) - Number(few_b) || (rate_a === rate_b ? 0 : rate_a - rate_b);
+  });
+}
+
 function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTMLElement {
   const { report } = view;
   const time = (title: string, read: (pair: Pair) => number | null) => ({ title, numeric: true, unit: 'ns', value: read, show: (pair: Pair) => duration(read(pair)) });
   return table<Pair>({
-    label: 'Pairs', printing: view.printing, filter: true, rows: pairs, sort: { column: 5, down: false },
+    label: 'Pairs', printing: view.printing, filter: true, rows: bySlowness(pairs),
     columns: [
       { title: 'From', value: (row) => labelOf(page, row.source), show: (row) => [row.finding === null ? null : h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ '), labelOf(page, row.source)] },
       { title: 'To', value: (row) => labelOf(page, row.target) },

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation on all its ranks: called, enqueued, launched, on the GPU; waiting for the last one, and moving.
 import { canvas, fit, hatch, labelWidth, markedLabel, PAPER_HEIGHT, timeAxis, type Frame } from '../canvas';
-import { accused, isMissing, type Operation, type OperationRanks, type Report } from '../data';
+import { accused, isMissing, known, type Operation, type OperationRanks, type Report } from '../data';
 import { facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { bytes, count, duration, name, plural, rate } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
 import { colour } from '../theme';
-import { change, choices, command, facts, figure, link, missing, notes, panel, showCommand, whoChip, whoName, whoText, type Page, type View } from '../view';
+import { stallOf } from './stall';
+import { change, choices, command, facts, figure, key, keys, link, missing, notes, panel, showCommand, whoChip, whoName, whoText, type Page, type View } from '../view';
 
 const HEAD = 40;
 const FOOT = 10;
@@ -36,6 +37,11 @@ type Lane = ReturnType<typeof of>;
 
 function label(report: Report, lane: Lane): string {
   return lane.who === null ? `member ${lane.commRank}` : whoName(report, lane.who);
+}
+
+/** Nobody can say how long it is. */
+function isOn(operation: Operation): boolean {
+  return operation.open || operation.ranks.state.includes('running');
 }
 
 /** Ranks that findings name are shown first: where any other is shown, none of them is left out. */
@@ -79,7 +85,7 @@ function endOf(report: Report, operation: Operation): number {
   const known = [ranks.called_ns, ranks.enqueued_ns, ranks.launched_ns, ranks.gpu_start_ns, ranks.gpu_end_ns].flat().filter((value): value is number => value !== null);
   const end = operation.length_ns ?? known.reduce((most, value) => Math.max(most, value), 0);
   const length = report.run.length_ns ?? report.run.least_length_ns ?? 0;
-  return operation.open || ranks.state.includes('running') ? Math.max(end, length - operation.begin_ns) : end;
+  return isOn(operation) ? Math.max(end, length - operation.begin_ns) : end;
 }
 
 /** From shortly before the first arrival to the end: without the time in which hosts ran ahead. */
@@ -127,6 +133,8 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
   const named = accused(view.report);
   const record_end = endOf(view.report, operation);
   const all_came = !operation.ranks.state.some((state) => state === 'not called' || state === 'no file');
+  const stall = stallOf(view.report);
+  const stuck = stall !== null && stall.operation !== null && known(view.report.operations)?.list[stall.operation] === operation;
   const quiet = colour('quiet');
   const moving = colour('moving');
   const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
@@ -168,7 +176,8 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
       const until = came === null ? null : Math.max(from, came);
       if (until !== null && (end === null || until < end)) {
         if (gpuFrom !== null || lane.waiting !== null) block(from, until, y, gpuFrom === null ? 5 : 11, waiting);
-        if (end !== null) block(until, end, y, 11, moving);
+        // What a finding calls stuck moves nothing.
+        if (end !== null) block(until, end, y, 11, stuck && lane.state === 'running' ? waiting : moving);
       } else if (end !== null) {
         // Where one has not come, nothing can move.
         block(from, end, y, 11, until === null && all_came ? moving : waiting);
@@ -287,7 +296,7 @@ function listTable(view: View, list: readonly Operation[], current: number): HTM
       { title: 'Operation', value: (row) => row.title, show: (row) => name(row.title, 70) },
       { title: 'Why shown', value: (row) => row.why.map((why) => WHY[why] ?? why).join(', ') },
       { title: 'Waiting, all ranks', numeric: true, unit: 'ns', value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
-      { title: 'Length', numeric: true, unit: 'ns', value: (row) => row.length_ns, show: (row) => duration(row.length_ns) },
+      { title: 'Length', numeric: true, unit: 'ns', value: (row) => row.length_ns, show: (row) => (isOn(row) ? 'has not ended' : duration(row.length_ns)) },
       { title: 'Size', numeric: true, unit: 'B', value: (row) => row.size_bytes, show: (row) => bytes(row.size_bytes) },
       { title: 'Called by', numeric: true, value: (row) => row.called, show: (row) => count(row.called) },
       { title: 'Start', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
@@ -295,10 +304,9 @@ function listTable(view: View, list: readonly Operation[], current: number): HTM
   });
 }
 
-function key(): HTMLElement {
-  const item = (kind: string, text: string): Child => [h('span', { class: `swatch ${kind}` }), h('span', {}, text)];
-  return h('div', { class: 'ramp', 'aria-hidden': 'true' },
-    item('called', 'called'), item('host', 'on the host, then queued (thin)'), item('waiting', 'waiting for the last one'), item('moving', 'moving data'), item('error', 'clock error'));
+function legend(): HTMLElement {
+  const item = (kind: string, text: string): Child => key(`swatch ${kind}`, text);
+  return keys(item('called', 'called'), item('host', 'on the host, then queued (thin)'), item('waiting', 'waiting'), item('moving', 'moving data'), item('error', 'clock error'));
 }
 
 /** What a finding names comes first, then what lost the most. */
@@ -400,7 +408,7 @@ function draw(view: View): Child[] {
         ['Channels', count(operation.channels)],
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
-        ['Length', operation.open ? 'has not ended' : operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
+        ['Length', isOn(operation) ? 'has not ended' : operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
         ['Waiting, all ranks', operation.open ? 'still waiting' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', operation.open ? 'not all have arrived' : arrived === null ? '–' : whoChip(report, arrived)],
@@ -412,7 +420,7 @@ function draw(view: View): Child[] {
         choices(view, 'zoom', 'Time', [['all', 'Whole'], ...(arrivals(operation) ? [['arrivals', 'Arrivals'] as const] : [])], kind),
         kind === 'own' ? h('span', { class: 'quiet' }, `${duration(window.to - window.from)} shown`) : null,
       ],
-      [surface.element, key()],
+      [surface.element, legend()],
       surface.image,
       () => lanesTable(view, operation, rank),
       [

@@ -2,7 +2,7 @@
 // What was recorded of whom, and everything that was lost.
 import { dataBytes, isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
 import { h, type Child } from '../dom';
-import { bytes, count, duration, name, plural } from '../format';
+import { bytes, clockTime, count, duration, name, plural, UNKNOWN } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
 import { change, facts, hostChip, missing, notes, panel, runLength, whoChip, whoName, type Page, type View } from '../view';
@@ -15,7 +15,7 @@ function argvText(argv: ProcessRow['argv']): string {
 
 /** What all have in common is said once, above, and has no column. */
 const SHARED: readonly (readonly [string, (row: ProcessRow) => string | null])[] = [
-  ['Model', (row) => row.gpu_model], ['NCCL', (row) => row.nccl], ['Mode', (row) => row.mode], ['Command', (row) => (row.argv === null ? null : argvText(row.argv))],
+  ['Model', (row) => row.gpu_model], ['NCCL', (row) => row.nccl], ['Mode', (row) => (row.captured ? row.mode : null)], ['Command', (row) => (row.argv === null ? null : argvText(row.argv))],
 ];
 
 function processRows(view: View, rows: readonly ProcessRow[]): Child {
@@ -26,9 +26,9 @@ function processRows(view: View, rows: readonly ProcessRow[]): Child {
     columns: [
       { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, whoChip(report, row.who)] },
       { title: 'Host', value: (row) => report.hosts[row.host]?.name ?? null, show: (row) => name(report.hosts[row.host]?.name, 32) },
-      { title: 'Pid', numeric: true, value: (row) => row.pid, show: (row) => String(row.pid) },
+      { title: 'Pid', numeric: true, value: (row) => (row.pid < 0 ? null : row.pid), show: (row) => (row.pid < 0 ? '–' : String(row.pid)) },
       { title: 'GPU', numeric: true, value: (row) => row.device, show: (row) => count(row.device) },
-      { title: 'File', value: (row) => row.state, show: (row) => (row.state === 'closed' ? 'closed' : h('strong', {}, name(row.state, 24))) },
+      { title: 'File', value: (row) => (row.captured ? row.state : null), show: (row) => (!row.captured ? '–' : row.state === 'closed' ? 'closed' : h('strong', {}, name(row.state, 24))) },
       { title: 'Process', value: (row) => row.liveness, show: (row) => (BAD.has(row.liveness) ? h('strong', { class: 'severity critical' }, `■ ${name(row.liveness, 24)}`) : name(row.liveness, 24)) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
@@ -61,9 +61,9 @@ function hostRows(view: View): HTMLElement {
   return table<Host>({
     label: 'Hosts', printing: view.printing, filter: true, rows: report.hosts, height: 300,
     columns: [
-      { title: 'Host', value: (row) => row.name, show: (row) => [hostChip(report, report.hosts.indexOf(row)), row.reference ? h('span', { class: 'quiet' }, ' reference') : null] },
+      { title: 'Host', value: (row) => row.name, show: (row) => (row.name === '' ? 'unknown' : hostChip(report, report.hosts.indexOf(row))) },
       { title: 'Processes', numeric: true, value: (row) => row.who.length, show: (row) => count(row.who.length) },
-      { title: 'Clock', value: (row) => (row.aligned ? 'aligned' : 'not aligned'), show: (row) => (row.aligned ? 'aligned' : h('strong', {}, 'not aligned')) },
+      { title: 'Clock', value: (row) => (row.reference ? 'reference' : row.aligned ? 'aligned' : 'not aligned'), show: (row) => (row.reference ? 'reference' : row.aligned ? 'aligned' : h('strong', {}, 'not aligned')) },
       { title: 'Offset', hint: 'host’s clock minus the reference host’s, at the last record', numeric: true, unit: 'ns', value: (row) => row.offset_ns, show: (row) => (row.reference ? '0 s' : duration(row.offset_ns)) },
       { title: '±', numeric: true, unit: 'ns', value: (row) => row.half_width_ns, show: (row) => duration(row.half_width_ns) },
       { title: 'Contradictions', numeric: true, value: (row) => row.contradictions, show: (row) => count(row.contradictions) },
@@ -89,6 +89,11 @@ function commRows(view: View, report: Report): HTMLElement {
   });
 }
 
+/** As all other times of day. */
+function isoText(text: string | null): string {
+  return text === null ? UNKNOWN : clockTime(Date.parse(text) * 1e6);
+}
+
 function draw(view: View): Child[] {
   const { report } = view;
   if (isMissing(report.processes)) return [missing(report.processes.missing)];
@@ -102,14 +107,14 @@ function draw(view: View): Child[] {
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
       page.losses.length === 0 ? h('p', { class: 'quiet' }, 'No data loss detected.')
         : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
-    panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
+    report.who.rank.length === 0 ? null : [panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows),
       page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown.`) : null),
     panel('Hosts and their clocks', hostRows(view)),
-    panel('Communicators', commRows(view, report)),
+    panel('Communicators', commRows(view, report))],
     panel('This report',
       facts([
-        ['Run', name(report.run.title, 60)], ['Start', name(report.run.begin, 40)], ['Length', runLength(report)], ['Report made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
+        ['Run', name(report.run.title, 60)], ['Start', isoText(report.run.begin)], ['Length', runLength(report)], ['Report made', isoText(report.run.made)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
         ['Data', bytes(dataBytes())],
       ]),
       h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),

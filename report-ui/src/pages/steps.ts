@@ -146,7 +146,7 @@ function averages(view: View, rows: readonly SplitAverage[]): HTMLElement {
 
 function split(view: View, page: StepsPage): Child[] {
   if (isMissing(page.split)) return [h('section', { class: 'panel missing', role: 'note' }, h('h2', {}, 'Computing, exposed and hidden'), h('p', {}, page.split.missing))];
-  const { rows, average } = page.split;
+  const { rows, average, omitted } = page.split;
   const asked = numberOf(view.state, 'rank');
   const rank = rows.findIndex((row) => row.who !== null && row.who === asked);
   const position = Math.max(0, rank >= 0 ? rank : Math.min(rows.length - 1, numberOf(view.state, 'row') ?? 0));
@@ -175,7 +175,8 @@ function split(view: View, page: StepsPage): Child[] {
     const drawn = stacked(view, `Average step of ${plural(average.length, 'rank')}; the same numbers are in the table`, average.map((entry) => String(view.report.who.rank[entry.who] ?? entry.who)), bars,
       (at) => whoName(view.report, average[at]?.who ?? null), 'rank', 300, (at) => change(view, { rank: average[at]?.who ?? null, row: null }));
     if (view.state.values['table'] !== 'average') view.later(drawn.draw);
-    out.push(figure(view, 'average', 'Average step of each rank', null, drawn.element, drawn.image, () => averages(view, average), 'Click a rank for its steps.'));
+    out.push(figure(view, 'average', 'Average step of each rank', null, drawn.element, drawn.image, () => averages(view, average),
+      ['Click a rank for its steps.', omitted > 0 ? ` ${plural(omitted, 'rank')} more: lockstep summary lists all.` : null]));
   }
   return out;
 }

@@ -3,15 +3,18 @@
 import { accused, isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
 import { h, hideTip, s, showTip, facts as hintFacts, type Child } from '../dom';
 import { bytes, count, duration, name, plural, rate } from '../format';
+import { picture } from '../export';
 import { numberOf } from '../state';
 import { table } from '../table';
-import { choices, commName, figure, hostOf, link, missing, notes, panel, select, whoName, type Page, type View } from '../view';
+import { choices, commName, figure, hostOf, key, keys, link, missing, notes, panel, select, whoName, type Page, type View } from '../view';
 
 interface Spot { x: number; y: number; host: number }
 
 interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number; roomy: boolean }
 
-const WIDTH = 1040;
+const WIDEST = 1040;
+// Where all of a phone's width is the drawing's: what stands around it.
+const AROUND = 46;
 const PAD = 10;
 const TITLE = 20;
 const FEW_HOSTS = 4;
@@ -19,16 +22,16 @@ const FEW_HOSTS = 4;
 const FOLDED_ABOVE = 16;
 
 /** Hosts as boxes, and in each its GPUs in rows of up to eight. Few hosts stand one below the other, with room for the arcs between their GPUs. */
-function plan(page: TopologyPage): Plan {
+function plan(page: TopologyPage, width: number): Plan {
   const most = Math.max(1, ...page.hosts.map((host) => host.gpus.length));
   const all = page.hosts.length;
   const few = all <= FEW_HOSTS && most <= 8;
   const across = few ? most : all > 24 ? Math.min(most, 4) : Math.min(most, 8);
-  const cell = few ? Math.min(150, (WIDTH - 2 * PAD) / across) : all <= 8 ? 46 : all <= 32 ? 32 : 24;
+  const cell = few ? Math.min(150, (width - 2 * PAD) / across) : all <= 8 ? 46 : all <= 32 ? 32 : 24;
   const rise = few ? 128 : cell;
   const wide = across * cell + 2 * PAD;
   const [gapX, gapY] = few ? [0, 40] : all <= 8 ? [48, 56] : [14, 18];
-  const columns = few ? 1 : Math.max(1, Math.min(all, Math.floor((WIDTH + gapX) / (wide + gapX))));
+  const columns = few ? 1 : Math.max(1, Math.min(all, Math.floor((width + gapX) / (wide + gapX))));
   const boxes: Plan['boxes'] = [];
   const spots = new Map<number, Spot>();
   let y = 8;
@@ -37,7 +40,7 @@ function plan(page: TopologyPage): Plan {
     const rows = Math.max(1, ...line.map((host) => Math.ceil(host.gpus.length / across)));
     const tall = TITLE + rows * rise + PAD;
     line.forEach((host, index) => {
-      const x = (WIDTH - (Math.min(columns, all) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
+      const x = (width - (Math.min(columns, all) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
       boxes.push({ x, y, wide, tall, title: host.name, omitted: host.omitted });
       host.gpus.forEach((gpu, at) => {
         if (gpu.who === null) return;
@@ -46,7 +49,7 @@ function plan(page: TopologyPage): Plan {
     });
     y += tall + gapY;
   }
-  return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell, roomy: few };
+  return { width, height: y - gapY + 8, spots, boxes, size: few ? Math.min(46, cell * 0.8) : cell, roomy: few };
 }
 
 /** Whether an edge is one of a communicator, as far as the data shows. */
@@ -118,16 +121,13 @@ function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
 
 function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null, finding: number | null): SVGSVGElement {
   const { report } = view;
-  const layout = plan(page);
+  const layout = plan(page, view.printing ? WIDEST : Math.min(WIDEST, window.innerWidth - AROUND));
   const busy = shown.length > 300;
   const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(page.hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
   root.appendChild(s('defs', {}, ['p2p', 'shm', 'net', 'other', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 14 : 8, markerHeight: kind === 'slow' ? 14 : 8, markerUnits: 'userSpaceOnUse', orient: 'auto' },
     s('path', { d: 'M0 0L8 4L0 8z', class: `arrow ${kind}` })))));
   for (const box of layout.boxes) {
-    root.appendChild(s('g', {},
-      s('rect', { x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 5, class: 'host-box' }),
-      s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))),
-        box.omitted > 0 ? ` (+${count(box.omitted)})` : null, s('title', {}, name(box.title, 200)))));
+    root.appendChild(s('rect', { x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 5, class: 'host-box' }));
   }
   const tipOf = (edge: Edge) => (event: Event): void => {
     const { clientX, clientY } = event as PointerEvent;
@@ -146,6 +146,11 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
       const side = x >= (a.x + b.x) / 2 ? 1 : -1;
       root.appendChild(s('text', { x: x + side * 10, y: y + 4, 'text-anchor': side > 0 ? 'start' : 'end', class: 'slow-label' }, `slow: ${rate(line.edge.rate_gbps)}`));
     }
+  }
+  // Above the arcs, which would strike them through.
+  for (const box of layout.boxes) {
+    root.appendChild(s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))),
+      box.omitted > 0 ? ` (+${count(box.omitted)})` : null, s('title', {}, name(box.title, 200))));
   }
   const { size } = layout;
   const named = accused(report);
@@ -220,7 +225,8 @@ function draw(view: View): Child[] {
   const can_fold = page.hosts.length > FOLDED_ABOVE && some_hosts.length > 0 && some_hosts.length < page.hosts.length;
   const folded = can_fold && view.state.values['hosts'] !== 'all';
   const drawn_hosts = folded ? some_hosts : page.hosts;
-  const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
+  const item = (kind: string, text: string): Child => key(`line-key ${kind}`, text);
+  const drawn = drawing(view, { ...page, hosts: drawn_hosts }, shown, members, finding);
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',
       [
@@ -231,11 +237,11 @@ function draw(view: View): Child[] {
       [
         slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
           edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
-        h('div', { class: 'topology-frame' }, drawing(view, { ...page, hosts: drawn_hosts }, shown, members, finding)),
-        h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'unknown transport'), item('slow', 'slow, named by a finding'),
-          h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank named by a finding')),
+        drawn,
+        keys(item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'unknown transport'), item('slow', 'slow, named by a finding'),
+          key('swatch named-gpu', 'rank named by a finding')),
       ],
-      null,
+      () => picture(drawn),
       () => edgesTable(view, edges),
       [folded ? `${plural(page.hosts.length - drawn_hosts.length, 'other host')} that no finding names ${page.hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: what is wrong, who, why we believe it, what to do; what was lost before anything else.
-import { isMissing, known, type Card, type Finding, type Report, type VerdictPage } from '../data';
+import { hostCount, isMissing, known, type Card, type Finding, type Report, type VerdictPage } from '../data';
 import { h, type Child } from '../dom';
 import { clockTime, count, name, plural, quantity, ranges } from '../format';
 import { glance } from './glance';
-import { command, facts, hostChip, link, missing, notes, panel, whoChip, type Page, type View } from '../view';
+import { command, facts, hostChip, link, missing, notes, panel, prose, whoChip, type Page, type View } from '../view';
 
 const MOST_CHIPS = 16;
 const SIGNS: Record<string, string> = { critical: '■', warning: '▲', note: '●' };
@@ -17,7 +17,7 @@ function severity(text: string): HTMLElement {
 /** Few events of many do not change what is said. */
 function isHeavy(report: Report, page: VerdictPage): boolean {
   const ops = (known(report.processes)?.rows ?? []).reduce((sum, row) => sum + row.ops, 0);
-  return page.lost_events > ops / 100;
+  return page.lost_events > Math.max(1, ops / 100);
 }
 
 function losses(report: Report, page: VerdictPage): Child {
@@ -58,8 +58,8 @@ function effect(finding: Finding): string | null {
   const told = finding.effect;
   if (!told) return null;
   const base = told.unit.startsWith('ns/') ? 'ns' : told.unit;
-  const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, base)} to ${quantity(told.high, base)})` : '';
-  return quantity(told.value, told.unit) + range;
+  const [low, high] = [quantity(told.low, base), quantity(told.high, base)];
+  return quantity(told.value, told.unit) + (told.low !== null && told.high !== null && low !== high ? ` (${low} to ${high})` : '');
 }
 
 /** Whether the statement has told it, as it stands. */
@@ -97,6 +97,8 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
     : finding.func === null ? null : [name(finding.func), finding.comm ? [' of ', name(finding.comm)] : null];
   const size = effect(finding) ?? shown?.effect ?? null;
   const evidence = finding.evidence.filter((fact) => !isStated(finding, fact));
+  // Who reads this has the report.
+  const next = finding.next.filter((text) => !text.startsWith('lockstep report '));
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
     h('header', {}, position === page.finding && page.state === 'problem' ? null : severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
@@ -108,11 +110,11 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
       row('Effect', size !== null && isStated(finding, size) ? null : size, 'effect'),
       row('Since', finding.since === null ? null : clockTime(finding.since)),
       row('Evidence', evidence.length === 0 ? null : h('ul', {}, evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
-      row('Do next', finding.advice === '' && finding.next.length === 0 ? null : [
-        name(finding.advice, 2000), finding.next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
-      row('What would decide it', finding.needed_evidence === '' ? null : name(finding.needed_evidence, 2000)),
+      row('Do next', finding.advice === '' && next.length === 0 ? null : [
+        prose(name(finding.advice, 2000)), next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
+      row('What would decide it', finding.needed_evidence === '' ? null : prose(name(finding.needed_evidence, 2000))),
       row('Evidence source', finding.sources.length === 0 ? null : finding.sources.map((source) => name(source)).join(', ')),
-      shown?.what ? row('Means', h('span', { class: 'quiet' }, name(shown.what, 1000))) : null),
+      shown?.what ? row('Means', h('span', { class: 'quiet' }, prose(name(shown.what.charAt(0).toUpperCase() + shown.what.slice(1), 1000)))) : null),
     view.printing ? null : h('div', { class: 'ways' }, ways(view, finding, shown, position)));
 }
 
@@ -134,7 +136,8 @@ function draw(view: View): Child[] {
   if (page.finding !== null) order.sort((a, b) => Number(b === page.finding) - Number(a === page.finding));
   const rest = order.filter((position) => position !== page.finding);
   const { run } = report;
-  const hosts = report.hosts.length;
+  const hosts = hostCount(report);
+  const seen = run.seen.filter((text) => !page.headline.endsWith(text));
   return [
     losses(report, page),
     h('section', { class: `verdict ${level}`, 'aria-label': 'Verdict' },
@@ -149,11 +152,11 @@ function draw(view: View): Child[] {
     page.finding === null ? null : glance(view),
     panel('What was seen',
       facts([
-        ['Processes', count(report.who.rank.length)],
-        ['Hosts', count(hosts)],
-        ['Communicators', count(report.comms.length)],
+        ...(report.who.rank.length > 0 ? [['Processes', count(report.who.rank.length)] as const] : []),
+        ...(hosts > 0 ? [['Hosts', count(hosts)] as const] : []),
+        ...(report.comms.length > 0 ? [['Communicators', count(report.comms.length)] as const] : []),
       ]),
-      run.seen.length > 0 ? notes(run.seen) : null,
+      seen.length > 0 ? notes(seen) : null,
       run.alive ? h('p', {}, name(run.alive, 1000)) : null,
       run.not_seen.length > 0 ? [h('h3', {}, 'Not seen, and what would show it'), notes(run.not_seen)] : null,
       report.run.evidence.length > 1 ? [h('h3', {}, 'Evidence, most trusted first'), notes(report.run.evidence.map((entry) => `${entry.source}: ${entry.sentence}`))] : null),

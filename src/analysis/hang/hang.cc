@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows who waits for whom: job_state (who is there), blocks (what does not go on), wait_graph (where it
 // ends), verdicts.
+#include <algorithm>
 #include <iterator>
 
 #include "analysis/analysis.h"
@@ -9,6 +10,20 @@
 
 namespace lockstep::analysis::hang {
 namespace {
+
+// Who waits in anything that does not go on, as ranks. That all have called a silent operation holds nobody.
+std::vector<int32_t> waiting_ranks(const JobState& job_state, const std::vector<Block>& blocks) {
+  std::vector<int32_t> ranks;
+  for (const Block& block : blocks) {
+    if (block.kind == Block::Kind::kSilent && block.missing.empty() && block.absent.empty()) continue;
+    for (const uint32_t actor : block.waiting) {
+      if (job_state.actor(actor).rank >= 0) ranks.push_back(job_state.actor(actor).rank);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
 
 void run(const model::Job& job, std::vector<Finding>& findings) {
   Cadence cadence(job);
@@ -20,6 +35,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   // Each further question is asked only where the one before found nothing, so a weaker statement never
   // stands beside a stronger one.
   add_verdicts(job_state, blocks, culprits, findings);
+  for (size_t i = before; i < findings.size(); ++i) findings[i].waiting = waiting_ranks(job_state, blocks);
   if (findings.size() == before) add_missing_evidence(job_state, blocks, findings);
   if (findings.size() == before) {
     std::vector<Finding> ends;

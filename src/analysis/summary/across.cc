@@ -121,29 +121,9 @@ void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& be
     out.push_back(covered);
 }
 
-void add_steps(const Job& job, AcrossFigures& out) {
-  const straggler::Steps steps = straggler::find_steps(job);
-  // Slices hold equal numbers of operations. They are no steps of the program, so their length says nothing.
-  if (steps.source == straggler::Steps::Source::kSlices) return;
-  out.steps.source = steps.source == straggler::Steps::Source::kMarks ? "marks" : "period";
-  out.steps.period_ops = steps.period;
-  std::vector<int64_t> lengths;
-  for (size_t i = 1; i < steps.size(); ++i) lengths.push_back(steps.begin_ns[i] - steps.begin_ns[i - 1]);
-  out.steps.length = summarize(lengths);
-  std::vector<int64_t> on_gpu;
-  for (uint32_t process = 0; process < job.processes.size(); ++process)
-    add_on_gpu(job, process, steps.begin_ns, on_gpu);
-  out.steps.exposed_at_most = summarize(on_gpu);
-}
-
 void add_overlap(const Job& job, AcrossFigures& out) {
-  std::vector<int64_t> exposed;
   for (const overlap::RankOverlap& of : overlap::measure(job)) {
     const model::JobProcess& process = job.processes[of.process];
-    for (const model::GpuStep& step : process.gpu_steps) {
-      // Times of a step are sums over the devices of its process.
-      if (step.is_whole) exposed.push_back(step.exposed_ns / step.devices);
-    }
     out.overlap.push_back({.host = std::string(job.text(process.row.host)),
                            .rank = process.row.rank,
                            .pid = process.row.pid,
@@ -156,7 +136,6 @@ void add_overlap(const Job& job, AcrossFigures& out) {
                            .copying_ns = of.copying_ns,
                            .idle_ns = of.idle_ns});
   }
-  out.steps.exposed = summarize(exposed);
 }
 
 void add_links(const Job& job, AcrossFigures& out) {
@@ -185,12 +164,37 @@ void add_links(const Job& job, AcrossFigures& out) {
 
 }  // namespace
 
+StepFigures step_figures(const Job& job) {
+  StepFigures out;
+  std::vector<int64_t> exposed;
+  for (const model::JobProcess& process : job.processes) {
+    for (const model::GpuStep& step : process.gpu_steps) {
+      // Times of a step are sums over the devices of its process.
+      if (step.is_whole) exposed.push_back(step.exposed_ns / step.devices);
+    }
+  }
+  out.exposed = summarize(exposed);
+  const straggler::Steps steps = straggler::find_steps(job);
+  // Slices hold equal numbers of operations. They are no steps of the program, so their length says nothing.
+  if (steps.source == straggler::Steps::Source::kSlices) return out;
+  out.source = steps.source == straggler::Steps::Source::kMarks ? "marks" : "period";
+  out.period_ops = steps.period;
+  std::vector<int64_t> lengths;
+  for (size_t i = 1; i < steps.size(); ++i) lengths.push_back(steps.begin_ns[i] - steps.begin_ns[i - 1]);
+  out.length = summarize(lengths);
+  std::vector<int64_t> on_gpu;
+  for (uint32_t process = 0; process < job.processes.size(); ++process)
+    add_on_gpu(job, process, steps.begin_ns, on_gpu);
+  out.exposed_at_most = summarize(on_gpu);
+  return out;
+}
+
 AcrossFigures across(const Job& job) {
   AcrossFigures out;
   if (job.processes.empty()) return out;
   add_rates(job, out);
   add_waits(job, out);
-  add_steps(job, out);
+  out.steps = step_figures(job);
   add_overlap(job, out);
   add_links(job, out);
   return out;

@@ -81,6 +81,7 @@ struct AcrossFigures {
 };
 
 // The job is matched and its clocks are aligned.
+StepFigures step_figures(const model::Job& job);
 AcrossFigures across(const model::Job& job);
 
 // "1 KiB+": the sizes that a rate is of.
