@@ -176,7 +176,7 @@ class Report {
 
   void devices() {
     if (machine_.gpus.empty() && machine_.nics.empty()) return;
-    Table table({"<device", "<PCI", "<node", "<PCIe now", "<can", "<state"});
+    Table table({"<device", "<PCI", "~<node", "<PCIe now", "~<can", "<state"});
     const auto row = [&](const std::string& name, const std::string& pci, const std::string& state) {
       const auto device = machine_.pci.find(pci);
       const bool is_known = device != machine_.pci.end();
