@@ -12,7 +12,7 @@ import sys
 
 source, build, scratch = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 out = scratch / "demo"
-MOST_LINES = 16
+MOST_LINES = 15
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 problems = []
 

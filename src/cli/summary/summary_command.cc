@@ -59,7 +59,7 @@ void show_op(const analysis::summary::OpFigures& op, Columns& out) {
   add_duration(out, "~~GPU min", op.gpu, op.gpu.min_ns);
   add_duration(out, "~~GPU avg", op.gpu, op.gpu.avg_ns);
   add_duration(out, "GPU p50", op.gpu, op.gpu.p50_ns);
-  add_duration(out, "GPU p99", op.gpu, op.gpu.p99_ns);
+  add_duration(out, "~GPU p99", op.gpu, op.gpu.p99_ns);
   add_duration(out, "GPU max", op.gpu, op.gpu.max_ns);
   out.rate("algbw_with_waiting_gbps", "~~~algbw*", op.algbw);
   out.rate("busbw_with_waiting_gbps", "busbw*", op.busbw);
