@@ -43,6 +43,17 @@ def on_terminal(words, folder, columns=COLUMNS):
     return CODES.sub("", said.decode()).replace("\r\n", "\n")
 
 
+def matrices(gpus):
+    """As p2pBandwidthLatencyTest prints them; of one pair a slow one."""
+    lines = ["[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"]
+    lines += [f"Device: {gpu}, NVIDIA H100 80GB HBM3, pciBusID: {gpu + 1}b, pciDeviceID: 0, pciDomainID:0" for gpu in range(gpus)]
+    lines += ["Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", "   D\\D" + "".join(f"{gpu:6d} " for gpu in range(gpus))]
+    for source in range(gpus):
+        lines.append(f"{source:6d} " + "".join(
+            f"{2510 if source == target else 150 if (source, target) == (1, 2) else 390:6.2f} " for target in range(gpus)))
+    return "\n".join(lines) + "\n"
+
+
 def headings(text):
     """The headings above each rule."""
     lines = text.split("\n")
@@ -66,6 +77,7 @@ class Widths(unittest.TestCase):
             subprocess.run([BIN / "lockstep-sim-job", "--ranks", "8", "--steps", "30", "--seed", "3", *options, "-o", cls.place / name], check=True,
                            stdout=subprocess.DEVNULL)
         subprocess.run([BIN / "lockstep", "merge", "-o", "good.db", "good"], cwd=cls.place, check=True, capture_output=True)
+        (cls.place / "p2p.txt").write_text(matrices(8))
 
     @classmethod
     def tearDownClass(cls):
@@ -91,6 +103,7 @@ class Widths(unittest.TestCase):
         yield ("explain",)
         yield "explain", "never-joined"
         yield "links", "--checks"
+        yield "links", "--from", "p2p.txt"
         yield ("fleet",)
         yield ("version",)
         commands = re.findall(r"^COMMAND\((\w+)\)", (SOURCE / "src/cli/commands.def").read_text(), re.MULTILINE)
