@@ -46,7 +46,7 @@ def on_terminal(words, folder, columns=COLUMNS):
 def matrices(gpus):
     """As p2pBandwidthLatencyTest prints them; of one pair a slow one."""
     lines = ["[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"]
-    lines += [f"Device: {gpu}, NVIDIA H100 80GB HBM3, pciBusID: {gpu + 1}b, pciDeviceID: 0, pciDomainID:0" for gpu in range(gpus)]
+    lines += [f"Device: {gpu}, NVIDIA H100 80GB HBM3, pciBusID: {gpu + 16:x}, pciDeviceID: 0, pciDomainID:0" for gpu in range(gpus)]
     lines += ["Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", "   D\\D" + "".join(f"{gpu:6d} " for gpu in range(gpus))]
     for source in range(gpus):
         lines.append(f"{source:6d} " + "".join(
@@ -77,7 +77,7 @@ class Widths(unittest.TestCase):
             subprocess.run([BIN / "lockstep-sim-job", "--ranks", "8", "--steps", "30", "--seed", "3", *options, "-o", cls.place / name], check=True,
                            stdout=subprocess.DEVNULL)
         subprocess.run([BIN / "lockstep", "merge", "-o", "good.db", "good"], cwd=cls.place, check=True, capture_output=True)
-        (cls.place / "p2p.txt").write_text(matrices(8))
+        (cls.place / "p2p.txt").write_text(matrices(16))
 
     @classmethod
     def tearDownClass(cls):

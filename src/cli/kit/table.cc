@@ -105,10 +105,36 @@ std::vector<Table::Shown> Table::chosen(size_t width) const {
   return shown;
 }
 
+// One below the other, each with the first column, which says whose rows they are.
+std::vector<std::vector<Table::Shown>> Table::blocks(size_t width) const {
+  std::vector<std::vector<Shown>> out;
+  for (const Shown& one : chosen(width)) {
+    const bool has_room = !out.empty() && width_of(out.back()) + kGap.size() + one.width <= width;
+    if (has_room || (!out.empty() && out.back().size() == 1)) {
+      out.back().push_back(one);
+    } else {
+      const std::vector<Shown> first = out.empty() ? std::vector<Shown>() : std::vector{out.front().front()};
+      out.push_back(first);
+      out.back().push_back(one);
+    }
+  }
+  if (out.empty()) out.emplace_back();
+  return out;
+}
+
 std::string Table::text(std::string_view indent) const { return text(indent, Style::of_stdout().room()); }
 
 std::string Table::text(std::string_view indent, size_t width) const {
-  const std::vector<Shown> shown = chosen(width - std::min(width, indent.size()));
+  std::string out;
+  std::vector<Shown> all;
+  for (const std::vector<Shown>& block : blocks(width - std::min(width, indent.size()))) {
+    out += (out.empty() ? "" : "\n") + block_text(block, indent);
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  return out + hidden_text(all, indent, width);
+}
+
+std::string Table::block_text(const std::vector<Shown>& shown, std::string_view indent) const {
   std::string out;
   const auto add_row = [&](const auto& cell_of) {
     std::vector<std::vector<std::string>> cells;
@@ -135,7 +161,7 @@ std::string Table::text(std::string_view indent, size_t width) const {
     rule += std::string(i > 0 ? kGap : "") + std::string(shown[i].width, '-');
   out += rule + '\n';
   for (const auto& row : rows_) add_row([&](size_t column) { return row[column]; });
-  return out + hidden_text(shown, indent, width);
+  return out;
 }
 
 std::string Table::hidden_text(const std::vector<Shown>& shown, std::string_view indent, size_t width) const {

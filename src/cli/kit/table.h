@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text in columns of fixed width, as wide as their widest cell. Numbers stand right, text left. Cells are
 // shown as names from outside are (base/text), up to 300 bytes. A table that is wider than a terminal folds
-// long text, then leaves out columns and says which; no cell is cut.
+// long text, then leaves out columns and says which, then goes on below itself; no cell is cut.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -39,6 +39,8 @@ class Table {
   // that is still wider than `width`.
   bool fits(size_t left_out, size_t least_text, size_t width, std::vector<Shown>& shown) const;
   std::vector<Shown> chosen(size_t width) const;
+  std::vector<std::vector<Shown>> blocks(size_t width) const;
+  std::string block_text(const std::vector<Shown>& shown, std::string_view indent) const;
   std::vector<size_t> columns_that_go() const;
   std::string hidden_text(const std::vector<Shown>& shown, std::string_view indent, size_t width) const;
 

@@ -58,6 +58,22 @@ TEST(Table, ColumnsGoByNeedAndAreNamed) {
   EXPECT_NE(narrow.find("No room for bytes, enqueue; "), std::string::npos) << narrow;
 }
 
+TEST(Table, GoesOnBelowItselfWhereNoColumnMayGo) {
+  Table table({"<", "GPU 0", "GPU 1", "GPU 2"});
+  table.add({"GPU 0", "-", "390", "391"});
+  table.add({"GPU 1", "150 !", "-", "392"});
+  EXPECT_EQ(table.text("  ", 22),
+            "         GPU 0  GPU 1\n"
+            "  -----  -----  -----\n"
+            "  GPU 0      -    390\n"
+            "  GPU 1  150 !      -\n"
+            "\n"
+            "         GPU 2\n"
+            "  -----  -----\n"
+            "  GPU 0    391\n"
+            "  GPU 1    392\n");
+}
+
 TEST(Table, NoNumberIsCutHoweverNarrow) {
   const std::string narrow = wide_table().text("", 12);
   for (const char* kept : {"1,234 ms", "1 ms"}) EXPECT_NE(narrow.find(kept), std::string::npos) << narrow;
