@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 _SYMBOL = "lockstep_api_v1"
 
@@ -63,6 +63,11 @@ class Api(ctypes.Structure):
                 ("set_gpu_times", ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.POINTER(GpuTimes))),
                 ("step", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
                 ("mark", ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64))]
+
+
+def without_conversion(function: Any) -> Any:
+    """The same function for arguments that are ctypes objects of its types already. It returns nothing."""
+    return ctypes.PYFUNCTYPE(None)(ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def _find() -> Optional[Api]:

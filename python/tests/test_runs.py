@@ -12,6 +12,7 @@ import tempfile
 import types
 import unittest
 import unittest.mock
+import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import lockstep  # noqa: E402
@@ -186,14 +187,26 @@ class FakeOptimizer:
             hook(self, (), {})
 
 
-class Torch(unittest.TestCase):
+class TorchTest(unittest.TestCase):
+    """The calls of the library, kept in `said`."""
+
     def setUp(self):
         self.said = []
-        for name in ("step", "mark"):
-            patcher = unittest.mock.patch.object(lockstep.torch, name, lambda *words, name=name: self.said.append((name, *words)))
-            patcher.start()
-            self.addCleanup(patcher.stop)
+        declare, step, mark = (function for _, function in lockstep._native.Api._fields_ if _ in ("declare_group", "step", "mark"))
 
+        def declared(info):
+            info = info.contents
+            self.said.append(("group", info.name.decode(), info.ranks[:info.count], info.rank, info.description.decode()))
+            return 1
+
+        self.api = lockstep._native.Api(declare_group=declare(declared), step=step(lambda number: self.said.append(("step", number))),
+                                        mark=mark(lambda name, value: self.said.append(("mark", name.decode(), value))))
+        patcher = unittest.mock.patch.object(lockstep._native, "api", lambda: self.api)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+
+
+class Torch(TorchTest):
     def test_steps_follow_the_optimizer(self):
         optimizer = FakeOptimizer()
         with lockstep.torch.watch(optimizer, first_step=5):
@@ -222,6 +235,115 @@ class Torch(unittest.TestCase):
         with self.assertRaises(ValueError):
             list(lockstep.torch.loading(broken()))
         self.assertEqual(self.said[-1], ("mark", "load end", 1))
+        self.said.clear()
+        for _ in lockstep.torch.loading("ab"):
+            break
+        gc.collect()
+        self.assertEqual(self.said, [("mark", "load begin", 0), ("mark", "load end", 0)])
+
+    def test_nothing_without_a_recorder(self):
+        self.api = None
+        optimizer = FakeOptimizer()
+        before = len(gc.callbacks)
+        lockstep.torch.watch(optimizer, gc=True, groups=True)
+        self.assertEqual((optimizer.hooks, len(gc.callbacks)), ([], before))
+        self.assertEqual(list(lockstep.torch.loading("ab")), ["a", "b"])
+
+
+class FakeGroup:
+    def __init__(self, rank, description):
+        self._rank, self.group_desc = rank, description
+
+    def rank(self):
+        return self._rank
+
+
+class TorchGroups(TorchTest):
+    """PyTorch's state of process groups, as torch/distributed/distributed_c10d.py keeps it."""
+
+    def setUp(self):
+        super().setUp()
+        self.world = types.SimpleNamespace(pg_names={}, pg_group_ranks={}, pg_backend_config={})
+        patcher = unittest.mock.patch.dict(
+            sys.modules, {"torch.distributed.distributed_c10d": types.SimpleNamespace(_world=self.world)})
+        patcher.start()
+        self.addCleanup(patcher.stop)
+
+    def groups(self):
+        return [words[1:] for words in self.said if words[0] == "group"]
+
+    def new_group(self, name, description, ranks, rank, backend="cpu:gloo,cuda:nccl"):
+        group = FakeGroup(ranks.index(rank), description)
+        self.world.pg_names[group] = name
+        self.world.pg_group_ranks[group] = {member: place for place, member in enumerate(ranks)}
+        self.world.pg_backend_config[group] = backend
+        return group
+
+    def test_groups_on_nccl_are_declared(self):
+        self.new_group("0", "default_pg", [0, 1, 2, 3], 2)
+        self.new_group("1", "undefined", [0, 1, 2, 3], 2, "gloo")
+        self.new_group("2", "mesh_tp", [3, 2], 2, "cuda:nccl")
+        lockstep.torch.watch(groups=True)
+        self.assertEqual(self.groups(), [("0", [0, 1, 2, 3], 2, "default_pg"), ("2", [3, 2], 1, "mesh_tp")])
+
+    def test_later_groups_are_declared_at_the_next_step(self):
+        optimizer = FakeOptimizer()
+        with lockstep.torch.watch(optimizer, groups=True):
+            self.assertEqual(self.groups(), [])
+            first = self.new_group("0", "default_pg", [0, 1], 0)
+            optimizer.step()
+            self.assertEqual(self.groups(), [("0", [0, 1], 0, "default_pg")])
+            optimizer.step()
+            self.assertEqual(len(self.groups()), 1)
+            for state in (self.world.pg_names, self.world.pg_group_ranks, self.world.pg_backend_config):
+                del state[first]
+            self.new_group("1", "mesh_dp", [0, 1], 0)  # as many as before
+            optimizer.step()
+            self.assertEqual(self.groups()[1:], [("1", [0, 1], 0, "mesh_dp")])
+
+    def test_a_pytorch_that_keeps_them_elsewhere_is_said_once(self):
+        del self.world.pg_names
+        optimizer = FakeOptimizer()
+        with self.assertWarnsRegex(UserWarning, "process groups"):
+            lockstep.torch.watch(optimizer, groups=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            optimizer.step()
+
+    def test_nothing_without_torch(self):
+        with unittest.mock.patch.dict(sys.modules):
+            del sys.modules["torch.distributed.distributed_c10d"]
+            lockstep.torch.watch(groups=True)
+        self.assertEqual(self.groups(), [])
+
+
+@unittest.skipUnless(BIN and os.environ.get("LOCKSTEP_TEST_LIBRARY"), "no built library")
+class TorchGroupsRecorded(unittest.TestCase):
+    PROGRAM = """
+import sys, types
+import lockstep.torch
+class Group:
+    group_desc = "mesh_dp"
+    rank = staticmethod(lambda: 1)
+group = Group()
+world = types.SimpleNamespace(pg_names={group: "1"}, pg_group_ranks={group: {0: 0, 2: 1}}, pg_backend_config={group: "cuda:nccl"})
+sys.modules["torch.distributed.distributed_c10d"] = types.SimpleNamespace(_world=world)
+lockstep.torch.watch(groups=True)
+list(lockstep.torch.loading("ab"))
+"""
+
+    def test_names_and_waits_are_in_the_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-B", "-c", self.PROGRAM], capture_output=True, text=True, env={
+                **os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "LOCKSTEP_DIR": folder,
+                "LOCKSTEP_LIBRARY": os.environ["LOCKSTEP_TEST_LIBRARY"], "RANK": "2"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            run = lockstep.open(folder)
+            comms = run.communicators().to_dict()
+            self.assertEqual([comms[key] for key in ("name", "rank", "ranks", "members")], [["mesh_dp:1"], [1], [2], ["0,2"]])
+            marks = run.marks().to_dict()
+            self.assertEqual(list(zip(marks["name"], marks["value"])), [("load begin", 0), ("load end", 0), ("load begin", 1), ("load end", 1),
+                                                                       ("load begin", 2), ("load end", 2)])
 
 
 if __name__ == "__main__":

@@ -53,10 +53,17 @@ std::vector<LossLine> loss_lines(const model::Trace& trace, bool of_run) {
   return lines;
 }
 
+// A declared group without operations that only named a communicator is no second one.
 std::vector<CommMember> members(const model::Trace& trace) {
   std::vector<CommMember> members;
-  for (size_t i = 0; i < trace.comms.size(); ++i) {
+  std::set<model::StringId> of_nccl;
+  for (size_t i = 0; i < trace.comms.size(); ++i)
+    if (trace.comms.api_version[i] != 0) of_nccl.insert(trace.comms.name[i]);
+  const auto of_ops = trace.ops.all(&model::OpTable::comm);
+  const std::set<uint32_t> used(of_ops.begin(), of_ops.end());
+  for (uint32_t i = 0; i < trace.comms.size(); ++i) {
     model::Comm comm = trace.comms.row(i);
+    if (comm.api_version == 0 && of_nccl.contains(comm.name) && !used.contains(i)) continue;
     members.push_back({comm.comm_id, std::string(trace.strings[comm.name]), 0, comm.rank, comm.ranks,
                        comm.nodes, comm.api_version, comm.end_ns != 0});
   }

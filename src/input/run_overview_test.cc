@@ -54,5 +54,35 @@ TEST(Losses, AreSentences) {
   EXPECT_EQ(words(1, "of its records or more cannot be read"), "1 of its records or more cannot be read");
 }
 
+// Of NCCL and declared, each of three names; a declared group has an operation.
+class NamedComms : public model::TraceSource {
+ public:
+  size_t processes() const override { return 1; }
+  std::string name() const override { return "one"; }
+  void run_losses(model::Trace&) override {}
+  Result<void> load(size_t, model::Trace& trace) override {
+    trace.processes.append({});
+    const auto add = [&](uint64_t id, const char* name, int32_t api_version) {
+      return trace.comms.append(
+          {.comm_id = id, .name = trace.strings.intern(name), .api_version = api_version});
+    };
+    add(1, "tp:1", 5);
+    add(2, "tp:1", 0);
+    add(3, "dp:2", 5);
+    trace.ops.append({.comm = add(4, "dp:2", 0)});
+    add(5, "pp:3", 0);
+    return {};
+  }
+};
+
+TEST(RunOverview, AGroupThatOnlyNamesACommunicatorIsNoSecondOne) {
+  ObservedSource source(std::make_unique<NamedComms>(), {});
+  model::Trace trace;
+  ASSERT_TRUE(source.load(0, trace));
+  std::vector<uint64_t> ids;
+  for (const auto& members : source.overview().comms) ids.push_back(members.front().comm_id);
+  EXPECT_EQ(ids, (std::vector<uint64_t>{1, 3, 4, 5}));
+}
+
 }  // namespace
 }  // namespace lockstep::input

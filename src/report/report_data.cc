@@ -220,7 +220,8 @@ void add_pages(const ReportContext& context, Json& document) {
 }
 
 Json begin_document(bool live, const DataRequest& request) {
-  return {{"version", kDataVersion},
+  return {{"schema", "lockstep.report.v" + std::to_string(kDataVersion)},
+          {"version", kDataVersion},
           {"tool", {{"name", "lockstep"}, {"version", LOCKSTEP_VERSION}}},
           {"live", live},
           {"refresh_ns", live ? Json(*request.refresh_ns) : Json(nullptr)}};

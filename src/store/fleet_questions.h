@@ -27,6 +27,7 @@ struct FleetColumn {
   };
   std::string_view name;
   Kind kind;
+  int spare = 0;  // where there is no room for all: those with the largest number go first
 };
 
 struct FleetQuestion {

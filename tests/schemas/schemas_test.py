@@ -7,6 +7,7 @@ Usage: schemas_test.py SOURCE_TREE FOLDER_OF_PROGRAMS
 import http.server
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,55 +15,37 @@ import threading
 import unittest
 
 SOURCE, BIN = (pathlib.Path(argument).resolve() for argument in (sys.argv.pop(1), sys.argv.pop(1)))
-SCHEMAS = {path.name.removesuffix(".json"): json.loads(path.read_text()) for path in (SOURCE / "docs/schemas").glob("*.json")}
-KINDS = {"null": type(None), "boolean": bool, "integer": int, "number": (int, float), "string": str, "array": list, "object": dict}
-KNOWN = {"$schema", "$id", "$ref", "$defs", "title", "type", "properties", "required", "additionalProperties", "items", "anyOf",
-         "enum", "const"}
+sys.path.insert(0, str(SOURCE / "tests/support"))
+from json_schema import Schemas as Known  # noqa: E402
+
+KNOWN = Known(SOURCE / "docs/schemas")
+# As p2pBandwidthLatencyTest prints them: each GPU to itself, and to the other one.
+MATRICES = """[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, NVIDIA H100 80GB HBM3, pciBusID: 1b, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA H100 80GB HBM3, pciBusID: 2b, pciDeviceID: 0, pciDomainID:0
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 2510.00  390.00
+     1  391.00 2511.00
+"""
 
 
-def is_kind(value, kind):
-    return isinstance(value, KINDS[kind]) and (kind in ("boolean", "null") or not isinstance(value, bool))
+def fleet_questions():
+    return {one["properties"]["question"]["const"]: one["properties"]["rows"]["items"]["properties"] for one in KNOWN.all["fleet.v1"]["anyOf"]}
 
 
-def problems(value, schema, root, at="document"):
-    """Where a value is not what a schema says; of JSON Schema what the schemas here use."""
-    assert set(schema) <= KNOWN, set(schema) - KNOWN
-    if "$ref" in schema:
-        assert schema["$ref"].startswith("#/$defs/")
-        return problems(value, root["$defs"][schema["$ref"].split("/")[-1]], root, at)
-    if "anyOf" in schema:
-        tried = [problems(value, one, root, at) for one in schema["anyOf"]]
-        return [] if not all(tried) else tried[-1]
-    if "const" in schema and value != schema["const"]:
-        return [f"{at} is {value!r}, not {schema['const']!r}"]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{at} is {value!r}, none of {schema['enum']}"]
-    kinds = schema.get("type", list(KINDS))
-    if not any(is_kind(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
-        return [f"{at} is {json.dumps(value)[:60]}, not of type {kinds}"]
-    found = []
-    if isinstance(value, dict):
-        named, more = schema.get("properties", {}), schema.get("additionalProperties", True)
-        found += [f"{at} has no {key!r}" for key in schema.get("required", []) if key not in value]
-        for key, one in value.items():
-            if key in named:
-                found += problems(one, named[key], root, f"{at}.{key}")
-            elif more is False:
-                found.append(f"{at} has {key!r}, which the schema does not know")
-            elif more is not True:
-                found += problems(one, more, root, f"{at}.{key}")
-    if isinstance(value, list) and "items" in schema:
-        for i, one in enumerate(value):
-            found += problems(one, schema["items"], root, f"{at}[{i}]")
-    return found
+def cell(kind):
+    return {"string": "a", "integer": "7", "number": "0.5"}[kind if isinstance(kind, str) else kind[0]]
 
 
 class Store(http.server.BaseHTTPRequestHandler):
-    """As much of a ClickHouse as `lockstep fleet hosts` asks of it."""
+    """As much of a ClickHouse as `lockstep fleet` asks of it; `row` is its answer to the question."""
+
+    row = ""
 
     def do_POST(self):
         statement = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        answers = (("version()", "18.16.1"), ("system.columns", "2"), ("schema = 0", "3"), ("", "node\tlate\t2\t1\t0.5\t1e-9\t0\t5\tnan"))
+        answers = (("version()", "18.16.1"), ("system.columns", "2"), ("schema = 0", "3"), ("", Store.row))
         answer = next(answer for part, answer in answers if part in statement) + "\n"
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
@@ -74,10 +57,9 @@ class Store(http.server.BaseHTTPRequestHandler):
 
 
 class Schemas(unittest.TestCase):
-    seen = set()
-
     @classmethod
     def setUpClass(cls):
+        cls.seen, cls.verbs = set(), set()
         cls.folder = tempfile.TemporaryDirectory()
         cls.place = pathlib.Path(cls.folder.name)
         for name, mode, fault in (("hang", "deep", "never-joined"), ("good", "deep", "none"), ("lite", "lite", "none"), ("late", "default", "host-late")):
@@ -91,45 +73,92 @@ class Schemas(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def hold(self, schema, *words, codes=(0, 1, 3)):
-        done = subprocess.run([BIN / "lockstep", *map(str, words)], capture_output=True, text=True, timeout=120, cwd=self.place)
-        self.assertIn(done.returncode, codes, done.stderr)
-        document = json.loads(done.stdout)
-        self.assertEqual(document["schema"], f"lockstep.{schema}.v1")
-        self.assertEqual(problems(document, SCHEMAS[schema + ".v1"], SCHEMAS[schema + ".v1"])[:10], [], words)
-        Schemas.seen.add(schema + ".v1")
+    def lockstep(self, *words):
+        return subprocess.run([BIN / "lockstep", *map(str, words)], capture_output=True, text=True, timeout=120, cwd=self.place)
 
-    def test_every_command(self):
+    def hold(self, schema, *words, codes=(0, 1, 3), stream="stdout"):
+        done = self.lockstep(*words)
+        self.assertIn(done.returncode, codes, done.stderr)
+        text = getattr(done, stream)
+        document = json.loads(text[text.index("{"):])
+        self.assertEqual(document["schema"], f"lockstep.{schema}")
+        self.assertEqual(KNOWN.problems(document, schema)[:10], [], words)
+        self.seen.add(schema)
+        self.verbs.add(words[0])
+        return document
+
+    def hold_runs(self):
         data = SOURCE / "tests/data"
-        self.hold("merge", "merge", "--json", "-o", "good.db", "good")
-        self.hold("version", "version", "--json")
         for run in ("hang", "late", "lite", "torn", "good.db", data / "kineto", data / "inspector"):
             for command in ("diagnose", "summary", "info"):
-                self.hold(command, command, "--json", run, codes=(0, 1, 2, 3) if run == "torn" else (0, 1, 3))
-            self.hold("show-list", "show", "--json", run)
+                self.hold(command + ".v1", command, "--json", run, codes=(0, 1, 2, 3) if run == "torn" else (0, 1, 3))
+            self.hold("show-list.v1", "show", "--json", run)
+            self.hold("report.v2", "report", "--json", run)
         for run in ("good", "late", "lite", "hang"):
-            self.hold("show-operation", "show", "--json", "--comm", "mesh_dp:1", "--op", "5", run)
-            self.hold("top", "top", "--once", "--json", run)
+            self.hold("show-operation.v1", "show", "--json", "--comm", "mesh_dp:1", "--op", "5", run)
+            self.hold("top.v1", "top", "--once", "--json", run)
         for evidence in (data / "flight_recorder/hang", data / "logs/hang", data / "ras/behind_1.json", data / "stacks/stacks.txt"):
-            self.hold("diagnose", "diagnose", "--json", evidence)
+            self.hold("diagnose.v1", "diagnose", "--json", evidence)
+            self.hold("report.v2", "report", "--json", evidence)
         for logs in (data / "logs").iterdir():
-            self.hold("logs", "logs", "--json", logs)
-        self.hold("compare", "compare", "--json", "good", "late")
-        self.hold("compare", "compare", "--json", "--gate", "step<=1.03,busbw:allreduce>=0.9", "good", "good")
+            self.hold("logs.v1", "logs", "--json", logs)
+
+    def hold_links(self):
+        for path, text in (("hca_type", "MT4129"), ("fw_ver", "28.1"), ("ports/1/state", "4: ACTIVE"), ("ports/1/counters/symbol_error", "3")):
+            file = self.place / "host/sys/class/infiniband/mlx5_0" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text + "\n")
+        read = self.hold("links.v1", "links", "--checks", "--json", "--sysfs-root", "host")
+        self.assertTrue(read["nics"] and read["counters"], read)
+        (self.place / "p2p.txt").write_text(MATRICES)
+        printed = self.hold("links.v1", "links", "--json", "--from", "p2p.txt")
+        self.assertTrue(printed["measurements"] and printed["findings"], printed)
+
+    def hold_fleet(self):
         with http.server.HTTPServer(("127.0.0.1", 0), Store) as store:
             threading.Thread(target=store.serve_forever, daemon=True).start()
-            self.hold("fleet", "fleet", "hosts", "--json", "--from", f"http://127.0.0.1:{store.server_port}/")
+            for question, columns in fleet_questions().items():
+                Store.row = "\t".join(cell(column["type"]) for column in columns.values())
+                answer = self.hold("fleet.v1", "fleet", question, "--json", "--from", f"http://127.0.0.1:{store.server_port}/")
+                self.assertEqual(answer["question"], question)
+                self.assertEqual(list(answer["rows"][0]), list(columns))
             store.shutdown()
-        self.assertEqual(self.seen, set(SCHEMAS), "each schema is held by a document")
+        self.assertEqual([line.split()[0] for line in self.lockstep("fleet").stdout.splitlines()[2:]], list(fleet_questions()))
+
+    def hold_traces(self):
+        replay = (SOURCE / "tools/replay", "--host", BIN / "lockstep-nccl-host", SOURCE / "examples/recordings/train2h")
+        self.hold("trace.v1", "trace", "--json", "-o", "traced.db", "--timeline", "traced.json", "--", *replay, stream="stderr")
+        self.hold("trace.v1", "trace", "--json", "--dir", "kept", "--", *replay, stream="stderr")
+        self.hold("trace.v1", "trace", "--json", "-o", "none.db", "--", "true", stream="stderr")
+        self.hold("trace.v1", "trace", "--json", "--dir", "/proc/none", "--", "true", stream="stderr")
+
+    def test_every_command(self):
+        self.hold("merge.v1", "merge", "--json", "-o", "good.db", "good")
+        self.hold("version.v1", "version", "--json")
+        self.hold_runs()
+        self.hold("compare.v1", "compare", "--json", "good", "late")
+        self.hold("compare.v1", "compare", "--json", "--gate", "step<=1.03,busbw:allreduce>=0.9", "good", "good")
+        self.hold("report.v2", "report", "--json", "--against", "good", "late")
+        self.hold_links()
+        self.hold_fleet()
+        self.hold_traces()
+        self.assertEqual(self.seen, set(KNOWN.all), "each schema is held by a document")
+        commands = re.findall(r"^COMMAND\((\w+)\)", (SOURCE / "src/cli/commands.def").read_text(), re.MULTILINE)
+        self.assertGreater(len(commands), 10)
+        self.assertEqual(self.verbs, {verb for verb in commands if re.search(r"^ +--json\b", self.lockstep(verb, "--help").stdout, re.MULTILINE)},
+                         "the document of each verb that has --json is held by a schema")
 
     def test_the_validator_can_fail(self):
-        schema = SCHEMAS["merge.v1"]
         good = {key: ("lockstep.merge.v1" if key == "schema" else [] if key == "losses" else False if key == "salvaged" else "x" if key == "output" else 1)
-                for key in schema["required"]}
-        self.assertEqual(problems(good, schema, schema), [])
+                for key in KNOWN.all["merge.v1"]["required"]}
+        self.assertEqual(KNOWN.problems(good, "merge.v1"), [])
         for broken in ({**good, "rows": "1"}, {**good, "rows": True}, {**good, "more": 1}, {**good, "schema": "lockstep.merge.v2"},
                        {key: one for key, one in good.items() if key != "rows"}, {**good, "losses": [{}]}):
-            self.assertNotEqual(problems(broken, schema, schema), [], broken)
+            self.assertNotEqual(KNOWN.problems(broken, "merge.v1"), [], broken)
+        fleet = {"schema": "lockstep.fleet.v1", "question": "lost", "database": "d", "days": 1, "rows": [], "is_cut": False, "runs_without_rollups": 0}
+        self.assertEqual(KNOWN.problems(fleet, "fleet.v1"), [])
+        for broken in ({**fleet, "question": "x"}, {**fleet, "rows": [{"day": "x"}]}, {**fleet, "days": "1"}):
+            self.assertNotEqual(KNOWN.problems(broken, "fleet.v1"), [], broken)
 
 
 if __name__ == "__main__":

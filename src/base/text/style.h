@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emphasis and width on a terminal. Elsewhere, with NO_COLOR set or on a dumb terminal, text stays as it is;
-// what is no terminal has 100 columns.
+// what is no terminal has 100 columns for running text and no limit for tables, or as many for both as
+// COLUMNS says, which `watch` sets.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,12 +13,15 @@ namespace lockstep {
 class Style {
  public:
   static constexpr size_t kColumns = 100;
-  explicit Style(bool colours, size_t columns = kColumns) : colours_(colours), columns_(columns) {}
+  explicit Style(bool colours, size_t columns = kColumns, size_t room = SIZE_MAX)
+      : colours_(colours), columns_(columns), room_(room) {}
   // For what goes to stdout.
   static Style of_stdout();
 
   // That running text may take.
   size_t columns() const { return columns_; }
+  // That tables may take.
+  size_t room() const { return room_; }
 
   std::string bad(std::string_view text) const { return put(kBad, text); }
   std::string warning(std::string_view text) const { return put(kWarning, text); }
@@ -39,7 +44,7 @@ class Style {
     return colours_ ? std::string(code) + std::string(text) + std::string(kPlain) : std::string(text);
   }
   bool colours_;
-  size_t columns_;
+  size_t columns_, room_;
 };
 
 }  // namespace lockstep

@@ -26,6 +26,18 @@ std::string wrap(std::string_view text, size_t indent, size_t width) {
   return out;
 }
 
+std::string within(std::string_view text, size_t width) {
+  std::string out;
+  for (const std::string_view line : lines(text)) {
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    out += columns(line) > width
+               ? std::string(line.substr(0, indent)) + wrap(line.substr(indent), indent, width)
+               : std::string(line);
+    out += '\n';
+  }
+  return out;
+}
+
 std::vector<std::string_view> lines(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty()) {

@@ -11,6 +11,9 @@ namespace lockstep {
 // `indent`, which the caller has reached; the others are indented by as much. No newline at the end.
 std::string wrap(std::string_view text, size_t indent, size_t width);
 
+// `text` whose lines that are wider than `width` are wrapped, each behind its own indent.
+std::string within(std::string_view text, size_t width);
+
 // The lines of a text, without their newlines. Behind a newline at the end comes no line.
 std::vector<std::string_view> lines(std::string_view text);
 

@@ -19,6 +19,11 @@ TEST(Wrap, CountsColumnsNotBytes) {
             "\u00fc\u00fc\u00fc \u00fc\u00fc\u00fc\nx");
 }
 
+TEST(Within, WrapsWideLinesBehindTheirIndent) {
+  EXPECT_EQ(within("one\n\n  two three\n", 20), "one\n\n  two three\n");
+  EXPECT_EQ(within("one\n\n  two three\n", 8), "one\n\n  two\n  three\n");
+}
+
 TEST(Lines, AreWithoutNewlines) {
   using Lines = std::vector<std::string_view>;
   EXPECT_EQ(lines(""), Lines{});

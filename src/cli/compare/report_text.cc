@@ -77,8 +77,9 @@ std::string row_table(const ComparedRuns& runs, const Style& style, const TextOp
   const bool remarks =
       std::any_of(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(std::min(limit, rows.size())),
                   [](const Row* row) { return !row->reason.empty(); });
-  std::vector<std::string> headings = {"<", "<figure", "<of", "A", "B", "B / A", "<95 %", "costs", "<since"};
-  if (remarks) headings.emplace_back("<remark");
+  std::vector<std::string> headings = {"<",     "<figure", "<of",   "~~A",      "~~B",
+                                       "B / A", "~95 %",   "costs", "~~~<since"};
+  if (remarks) headings.emplace_back("~~~<remark");
   Table table(std::move(headings));
   for (size_t i = 0; i < rows.size() && i < limit; ++i) {
     const Row& row = *rows[i];

@@ -376,8 +376,8 @@ std::string until_text(const format::ControlState& state, bool here) {
 }
 
 int show(const std::vector<ProcessFile>& files) {
-  Table table(
-      {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "min bytes", "refused"});
+  Table table({"rank", "<host", "~pid", "~<library", "<process", "<mode", "<for", "~~comms", "~~min bytes",
+               "refused"});
   for (const ProcessFile& file : files) {
     const auto header = control::look_at_header(file.path);
     if (!header) {

@@ -81,7 +81,7 @@ std::string heading(const store::FleetColumn& column) {
   for (char& c : text)
     if (c == '_') c = ' ';
   if (column.kind == Kind::kRate) text += " GB/s";
-  return (column.kind == Kind::kText ? "<" : "") + text;
+  return std::string(static_cast<size_t>(column.spare), '~') + (column.kind == Kind::kText ? "<" : "") + text;
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "base/text/wrap.h"
+
 namespace lockstep::cli::fleet {
 namespace {
 
@@ -31,6 +35,21 @@ TEST(FleetAnswer, IsATable) {
                       "2026-11-08 18:23:22 UTC        1.25"),
             std::string::npos)
       << text;
+}
+
+TEST(FleetAnswer, FitsANarrowTerminal) {
+  setenv("COLUMNS", "80", 1);
+  for (const store::FleetQuestion& of : store::fleet_questions()) {
+    std::vector<std::string> row;
+    for (const store::FleetColumn& column : of.columns)
+      row.emplace_back(column.kind == store::FleetColumn::Kind::kText   ? "NVIDIA H200"
+                       : column.kind == store::FleetColumn::Kind::kTime ? "1794162202000000000"
+                                                                        : "28");
+    const std::string text = answer_text(of, answer_with(row), 30);
+    for (const std::string_view line : lines(text.substr(text.find("\n\n"))))
+      EXPECT_LE(columns(line), size_t{80}) << of.name << ": " << line;
+  }
+  unsetenv("COLUMNS");
 }
 
 TEST(FleetAnswer, WritesVersionsAndSizesAsPeopleDo) {

@@ -4,7 +4,9 @@
 // it did not answer. An answer without rows is an answer: 0.
 #include <algorithm>
 
+#include "base/text/style.h"
 #include "base/text/units.h"
+#include "base/text/wrap.h"
 #include "cli/command.h"
 #include "cli/fleet/answer_text.h"
 #include "cli/kit/console.h"
@@ -66,7 +68,7 @@ int run_fleet(const Arguments& arguments) {
   const auto answer = store::ask_fleet(*question, *target, asked_days);
   if (!answer) return fail_to_ask(answer.error());
   if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, asked_days)));
-  return print(fleet::answer_text(*question, *answer, asked_days));
+  return print(within(fleet::answer_text(*question, *answer, asked_days), Style::of_stdout().room()));
 }
 
 }  // namespace

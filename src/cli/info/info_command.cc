@@ -6,7 +6,9 @@
 #include <map>
 
 #include "base/text/json_text.h"
+#include "base/text/style.h"
 #include "base/text/units.h"
+#include "base/text/wrap.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/kit/columns.h"
@@ -67,8 +69,8 @@ void show_process(const input::ProcessOverview& process, Columns& out) {
   out.add_json("gpu", known(process.gpu));
   out.add_json("pci", process.pci);
   out.add_json("uuid", process.uuid);
-  out.add_text("<device", or_dash(process.device_name));
-  out.add("gpu_model", "<model", or_dash(process.gpu_model), process.gpu_model);
+  out.add_text("~<device", or_dash(process.device_name));
+  out.add("gpu_model", "~~<model", or_dash(process.gpu_model), process.gpu_model);
   out.add_json("chained_plugin", process.chained_plugin);
   out.add_json("visible_devices", process.visible_devices);
   out.name("nccl_version", "<nccl", model::nccl_version_text(process.nccl_version));
@@ -76,7 +78,7 @@ void show_process(const input::ProcessOverview& process, Columns& out) {
   out.add_json("nccl_build_id", process.nccl_build_id);
   out.add_json("other_nccl", process.other_nccl);
   out.name("mode", "<mode", process.mode);
-  out.name("retention", "<retention", process.retention);
+  out.name("retention", "~~<retention", process.retention);
   out.name("state", "<state", process.closed ? "closed" : "not closed");
   out.add_json("gpu_clock", process.gpu_clock);
   out.add_json("clock_reading_ns", known(process.anchor_width_ns));
@@ -84,8 +86,8 @@ void show_process(const input::ProcessOverview& process, Columns& out) {
   out.add_json("last_ns", process.last_ns);
   out.add_json("heartbeat_ns", process.heartbeat_ns);
   out.count("ops", "ops", process.ops);
-  out.add("comms", "comms", std::to_string(process.comms.size()), process.comms.size());
-  out.add_text("<command", shown_name(process.argv, 60));
+  out.add("comms", "~comms", std::to_string(process.comms.size()), process.comms.size());
+  out.add_text("~~~<command", shown_name(process.argv, 60));
   Json modes = Json::array(), counters = Json::object();
   for (const auto& [mode, since_ns] : process.modes)
     modes.push_back({{"mode", mode}, {"since_ns", since_ns}});
@@ -105,7 +107,7 @@ void show_members(const std::vector<input::CommMember>& members, Columns& out) {
     ended += member.ended ? 1 : 0;
     list.push_back({{"process", member.process}, {"rank", known(member.rank)}, {"ended", member.ended}});
   }
-  out.add("id", "<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
+  out.add("id", "~<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
   out.add("name", "<name", first.name.empty() ? "-" : shown_name(first.name, 40), first.name);
   out.number("ranks", "ranks", first.ranks);
   out.add_text("present", std::to_string(members.size()));
@@ -183,7 +185,7 @@ std::string amd_text(const input::RunOverview& run) {
 
 // Of processes whose mode was changed while they ran.
 std::string mode_table(const input::RunOverview& run) {
-  Table table({"rank", "<host", "pid", "<recorded", "<since", "for"});
+  Table table({"rank", "<host", "~pid", "<recorded", "<since", "for"});
   for (const input::ProcessOverview& process : run.processes) {
     for (size_t i = 0; process.modes.size() > 1 && i < process.modes.size(); ++i) {
       const int64_t begin = process.modes[i].since_ns;
@@ -258,7 +260,8 @@ int run_info(const Arguments& arguments) {
   input::RunOverview overview = input->source->overview();
   if (overview.processes.empty())
     return fail(overview.losses.empty() ? "no process in it" : overview.losses[0].detail);
-  return print(arguments.has("json") ? json_text(info_json(*input, overview)) : info_text(*input, overview));
+  return print(arguments.has("json") ? json_text(info_json(*input, overview))
+                                     : within(info_text(*input, overview), Style::of_stdout().room()));
 }
 
 }  // namespace

@@ -24,6 +24,71 @@ TEST(Table, AlignsByColumns) {
             "er  1,000\n");
 }
 
+Table wide_table() {
+  Table table({"rank", "<name", "~bytes", "~~~enqueue", "time"});
+  table.add({"0", "a name of several words", "12 MiB", "1 us", "1,234 ms"});
+  table.add({"1", "short", "1 MiB", "2 us", "1 ms"});
+  return table;
+}
+
+TEST(Table, IsWholeWhereThereIsRoom) {
+  EXPECT_EQ(wide_table().text("", 56), wide_table().text("", SIZE_MAX));
+  EXPECT_EQ(wide_table().text("", SIZE_MAX).find("room"), std::string::npos);
+}
+
+TEST(Table, FoldsTextBeforeAColumnGoes) {
+  EXPECT_EQ(wide_table().text("", 51),
+            "rank  name                 bytes  enqueue      time\n"
+            "----  ------------------  ------  -------  --------\n"
+            "   0  a name of several   12 MiB     1 us  1,234 ms\n"
+            "      words\n"
+            "   1  short                1 MiB     2 us      1 ms\n");
+}
+
+TEST(Table, ColumnsGoByNeedAndAreNamed) {
+  EXPECT_EQ(wide_table().text("", 42),
+            "rank  name                 bytes      time\n"
+            "----  ------------------  ------  --------\n"
+            "   0  a name of several   12 MiB  1,234 ms\n"
+            "      words\n"
+            "   1  short                1 MiB      1 ms\n"
+            "No room for enqueue; a wider terminal or a\n"
+            "pipe shows them.\n");
+  const std::string narrow = wide_table().text("", 34);
+  EXPECT_NE(narrow.find("No room for bytes, enqueue; "), std::string::npos) << narrow;
+}
+
+TEST(Table, GoesOnBelowItselfWhereNoColumnMayGo) {
+  Table table({"<", "GPU 0", "GPU 1", "GPU 2"});
+  table.add({"GPU 0", "-", "390", "391"});
+  table.add({"GPU 1", "150 !", "-", "392"});
+  EXPECT_EQ(table.text("  ", 22),
+            "         GPU 0  GPU 1\n"
+            "  -----  -----  -----\n"
+            "  GPU 0      -    390\n"
+            "  GPU 1  150 !      -\n"
+            "\n"
+            "         GPU 2\n"
+            "  -----  -----\n"
+            "  GPU 0    391\n"
+            "  GPU 1    392\n");
+}
+
+TEST(Table, NoNumberIsCutHoweverNarrow) {
+  const std::string narrow = wide_table().text("", 12);
+  for (const char* kept : {"1,234 ms", "1 ms"}) EXPECT_NE(narrow.find(kept), std::string::npos) << narrow;
+}
+
+TEST(Table, FoldsWordsThatAreTooLong) {
+  Table table({"<id", "n"});
+  table.add({"0123456789abcdef\xc3\xb6\xc3\xb6\xc3\xb6yz", "7"});
+  EXPECT_EQ(table.text("", 21),
+            "id                  n\n"
+            "------------------  -\n"
+            "0123456789abcdef\xc3\xb6\xc3\xb6  7\n"
+            "\xc3\xb6yz\n");
+}
+
 TEST(Units, AreShort) {
   EXPECT_EQ(format_count(0), "0");
   EXPECT_EQ(format_count(1234567), "1,234,567");

@@ -13,7 +13,8 @@ using namespace lockstep::links;
 
 Json report_json(const LinksRecord& record, const analysis::Diagnosis& diagnosis) {
   const Machine machine = machine_of(record.before.files, record.before.gpus);
-  Json document = {{"version", 1},
+  Json document = {{"schema", "lockstep.links.v1"},
+                   {"version", 1},
                    {"host", machine.host.name},
                    {"boot_id", machine.host.boot_id},
                    {"time_ns", record.before.time_ns}};

@@ -49,7 +49,11 @@ class Report {
 
  private:
   void line(const std::string& text, size_t indent = 0) {
-    out_ += std::string(indent, ' ') + wrap(text, indent, style_.columns()) + '\n';
+    // Lines that go on stand below the text, not below its mark.
+    const bool is_item = text.starts_with("* ") || text.starts_with("- ");
+    const size_t mark = is_item ? 2 : 0;
+    out_ += std::string(indent, ' ') + text.substr(0, mark) +
+            wrap(text.substr(mark), indent + mark, style_.columns()) + '\n';
   }
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
@@ -60,8 +64,9 @@ class Report {
     seen += ", " + wording::count(machine_.nics.size(), "network card") + ", " +
             wording::count(machine_.pci.size(), "PCI device");
     if (record_.traffic)
-      seen += "; " + wording::count(record_.traffic->cells.size(), "measurement") + " in " +
-              format_duration(record_.traffic->seconds * 1e9);
+      // What another tool printed does not tell how long it took.
+      seen += "; " + wording::count(record_.traffic->cells.size(), "measurement") +
+              (record_.traffic->seconds > 0 ? " in " + format_duration(record_.traffic->seconds * 1e9) : "");
     else if (record_.traffic_absent.empty())  // else a finding says so
       seen += "; states and counters only, no traffic";
     const std::string host = machine_.host.name.empty() ? "this host" : wording::name(machine_.host.name);
@@ -176,7 +181,7 @@ class Report {
 
   void devices() {
     if (machine_.gpus.empty() && machine_.nics.empty()) return;
-    Table table({"<device", "<PCI", "<node", "<PCIe now", "<can", "<state"});
+    Table table({"<device", "<PCI", "~<node", "<PCIe now", "~<can", "<state"});
     const auto row = [&](const std::string& name, const std::string& pci, const std::string& state) {
       const auto device = machine_.pci.find(pci);
       const bool is_known = device != machine_.pci.end();

@@ -15,7 +15,7 @@ void show_host(const analysis::log_figures::HostRow& row, Columns& out) {
   out.add("processes", "processes", std::to_string(row.processes), row.processes);
   out.add("ranks", "<ranks", rank_list(row.ranks), row.ranks);
   out.name_if_any("version", "<NCCL", row.version);
-  out.name_if_any("driver_cuda", "<driver CUDA", row.driver);
+  out.name_if_any("driver_cuda", "~<driver CUDA", row.driver);
   out.name_if_any("network", "<network", row.network);
   out.name_if_any("cards", "<cards", row.cards);
   out.add("warnings", "warnings", std::to_string(row.warnings), row.warnings);
@@ -27,10 +27,10 @@ void show_comm(const analysis::log_figures::CommRow& row, Columns& out) {
   out.add_text("<job ranks", rank_list({row.members.begin(), row.members.end()}));
   out.add("present", "seen", std::to_string(row.present.size()), row.present.size());
   out.add("complete", "complete", std::to_string(row.completed.size()), row.completed.size());
-  out.number("nodes", "nodes", row.nodes);
-  out.number("coll_channels", "channels", row.coll_channels);
-  out.number("rings", "rings", row.rings);
-  out.number("trees", "trees", row.trees);
+  out.number("nodes", "~nodes", row.nodes);
+  out.number("coll_channels", "~channels", row.coll_channels);
+  out.number("rings", "~rings", row.rings);
+  out.number("trees", "~trees", row.trees);
   const bool known = row.init_seconds >= 0;
   out.add("init_seconds", "created in", known ? format_duration(row.init_seconds * 1e9) : "-",
           known ? Json(row.init_seconds) : Json(nullptr));

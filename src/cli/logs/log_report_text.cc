@@ -127,8 +127,9 @@ class Text {
     std::swap(text, out_);
     if (text.empty()) return;
     out_ += style_.heading(
-                "Wiring (ranks of each communicator; rings: hosts between bars; trees: a rank and those "
-                "below it)") +
+                wrap("Wiring (ranks of each communicator; rings: hosts between bars; trees: a rank and "
+                     "those below it)",
+                     0, style_.columns())) +
             '\n' + text + '\n';
   }
 

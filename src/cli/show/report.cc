@@ -192,13 +192,13 @@ std::string clock_lines(const Timeline& times) {
 }
 
 std::string rank_table(const model::Job& job, const Operation& operation, const Timeline& times, bool all) {
-  std::vector<std::string> headings = {"rank",     "<host",     "GPU",     "called", "enqueued",
-                                       "launched", "GPU start", "GPU end", "<from"};
-  if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "size"});
+  std::vector<std::string> headings = {"rank",     "<host",     "~~GPU",   "called",  "~~enqueued",
+                                       "launched", "GPU start", "GPU end", "~~~<from"};
+  if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "~size"});
   // The rank in the communicator needs a column only where it differs from that in the job.
   const bool has_own_ranks = std::any_of(operation.ranks.begin(), operation.ranks.end(),
                                          [](const auto& rank) { return rank.rank != rank.job_rank; });
-  if (has_own_ranks) headings.insert(headings.begin() + 1, "in comm");
+  if (has_own_ranks) headings.insert(headings.begin() + 1, "~in comm");
   Table table(headings);
   size_t rows = 0;
   for (const RankOperation& rank : operation.ranks) {
@@ -336,7 +336,8 @@ Json comm_json(const model::Job& job, uint32_t comm) {
 
 std::string list_text(const model::Job& job, const std::vector<ListedOperation>& listed, uint64_t p2ps,
                       size_t limit, size_t width) {
-  Table table({"op", "<communicator", "<operation", "<type", "size", "ranks", "first call", "spread", "GPU"});
+  Table table(
+      {"op", "<communicator", "<operation", "~~<type", "size", "~ranks", "first call", "spread", "GPU"});
   const int64_t zero_ns = listed.empty() ? 0 : listed.front().first_ns;
   for (size_t i = 0; i < listed.size() && i < limit; ++i) {
     const ListedOperation& row = listed[i];
@@ -393,8 +394,8 @@ Json list_json(const model::Job& job, const std::vector<ListedOperation>& listed
 
 std::string operation_text(const model::Job& job, const Operation& operation, bool all, size_t width) {
   const Timeline times(job, operation);
-  std::string text =
-      "\n" + heading(job, operation) + clock_lines(times) + rank_table(job, operation, times, all);
+  std::string text = "\n" + within(heading(job, operation) + clock_lines(times), width) +
+                     rank_table(job, operation, times, all);
   size_t left_out = 0;
   for (const RankOperation& rank : operation.ranks) {
     if (rank.has_tree)

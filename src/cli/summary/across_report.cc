@@ -33,17 +33,17 @@ void show_rate(const analysis::summary::RateFigures& row, Columns& out) {
   out.name("func", "<operation", row.func);
   out.name("comm", "<communicator", row.comm);
   out.add_json("comm_id", id_json(row.comm_id));
-  out.add("ranks", "ranks", std::to_string(row.ranks), row.ranks);
-  out.add("hosts", "hosts", std::to_string(row.hosts), row.hosts);
+  out.add("ranks", "~~ranks", std::to_string(row.ranks), row.ranks);
+  out.add("hosts", "~~~hosts", std::to_string(row.hosts), row.hosts);
   out.add("size_from", "size", analysis::summary::size_range(row.size_from), row.size_from);
   out.add_json("size_to", row.size_to);
-  out.add("algo", "<algorithm", row.algo + (row.proto.empty() ? "" : " " + row.proto), row.algo);
+  out.add("algo", "~<algorithm", row.algo + (row.proto.empty() ? "" : " " + row.proto), row.algo);
   out.add_json("proto", row.proto);
   out.count("ops", "ops", row.ops);
   out.add_json("uncertain_ops", row.uncertain);
-  out.rate("algbw_gbps", "algbw", row.algbw);
+  out.rate("algbw_gbps", "~~~algbw", row.algbw);
   out.rate("busbw_gbps", "busbw", row.busbw);
-  out.add("busbw_low_gbps", "<middle half",
+  out.add("busbw_low_gbps", "~~middle half",
           known ? format_rate(row.busbw_low) + " - " + format_rate(row.busbw_high) : "-",
           above_zero(row.busbw_low));
   out.add_json("busbw_high_gbps", above_zero(row.busbw_high));
@@ -53,7 +53,7 @@ void show_rate(const analysis::summary::RateFigures& row, Columns& out) {
   out.add("of_ceiling", "of ceiling",
           known && row.ceiling > 0 ? format_percent(row.busbw / row.ceiling) : "-",
           has_ceiling ? Json(row.busbw / row.ceiling) : Json(nullptr));
-  out.add_text("uncertain", format_count(row.uncertain));
+  out.add_text("~~uncertain", format_count(row.uncertain));
   out.add_json("relative_error", row.error);
 }
 
@@ -76,11 +76,11 @@ void show_fit(const analysis::summary::FitFigures& row, Columns& out) {
   out.name("func", "<operation", row.func);
   out.name("comm", "<communicator", row.comm);
   out.add_json("comm_id", id_json(row.comm_id));
-  out.add("sizes", "sizes", std::to_string(row.sizes), row.sizes);
+  out.add("sizes", "~~sizes", std::to_string(row.sizes), row.sizes);
   out.duration("alpha_ns", "latency", row.alpha_ns);
-  out.duration("alpha_error_ns", "<+-", row.alpha_error_ns);
+  out.duration("alpha_error_ns", "+-", row.alpha_error_ns);
   out.add("beta_gbps", "bandwidth", format_rate(row.beta), row.beta);
-  out.add("beta_low_gbps", "<95 %",
+  out.add("beta_low_gbps", "~95 %",
           format_rate(row.beta_low) + " - " + (row.beta_high > 0 ? format_rate(row.beta_high) : "?"),
           row.beta_low);
   out.add_json("beta_high_gbps", above_zero(row.beta_high));
@@ -113,7 +113,7 @@ void show_rank_wait(const analysis::summary::WaitFigures& row, Columns& out) {
   out.add_json("pid", row.pid);
   show_wait(row, out);
   out.duration("late_p50_ns", "late p50", row.late_p50_ns);
-  out.duration("late_p99_ns", "p99", row.late_p99_ns);
+  out.duration("late_p99_ns", "late p99", row.late_p99_ns);
   out.add_text("own lateness", format_duration(row.blamed_ns));
 }
 
@@ -129,16 +129,16 @@ void show_link(const analysis::summary::LinkFigures& row, Columns& out) {
   out.number("target", "to", row.target);
   out.name("comm", "<communicator", row.comm);
   out.add_json("comm_id", id_json(row.comm_id));
-  out.count("transfers", "transfers", row.steps);
+  out.count("transfers", "~~transfers", row.steps);
   out.bytes("bytes", "bytes", row.bytes);
   out.add("bytes_per_second", "GB/s", format_rate(row.rate * 1e-9), above_zero(row.rate));
-  out.duration("gpu_wait_ns", "GPU wait", row.gpu_wait_ns);
+  out.duration("gpu_wait_ns", "~GPU wait", row.gpu_wait_ns);
   out.duration("peer_wait_ns", "peer wait", row.peer_wait_ns);
   out.duration("send_wait_ns", "sending", row.send_wait_ns);
-  out.duration("sending_p50_ns", "p50", row.sending_p50_ns, row.sending_p50_ns > 0);
-  out.duration("sending_p99_ns", "p99", row.sending_p99_ns, row.sending_p99_ns > 0);
-  out.duration("receive_wait_ns", "receiving", row.receive_wait_ns);
-  out.duration("flush_wait_ns", "flushing", row.flush_wait_ns);
+  out.duration("sending_p50_ns", "~~sending p50", row.sending_p50_ns, row.sending_p50_ns > 0);
+  out.duration("sending_p99_ns", "sending p99", row.sending_p99_ns, row.sending_p99_ns > 0);
+  out.duration("receive_wait_ns", "~~receiving", row.receive_wait_ns);
+  out.duration("flush_wait_ns", "~~flushing", row.flush_wait_ns);
 }
 
 std::string link_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
@@ -175,16 +175,16 @@ void show_overlap(const analysis::summary::OverlapFigures& row, Columns& out) {
   const bool has_steps = row.steps != 0;
   out.number("rank", "rank", row.rank);
   out.name("host", "<host", row.host);
-  out.number("pid", "pid", row.pid);
-  out.add("steps", "steps", has_steps ? std::to_string(row.steps) : "-",
+  out.number("pid", "~~pid", row.pid);
+  out.add("steps", "~~steps", has_steps ? std::to_string(row.steps) : "-",
           has_steps ? Json(row.steps) : Json(nullptr));
   out.add_json("whole_steps", row.whole);
   out.duration("length_ns", "length", row.length_ns);
   out.duration("computing_ns", "computing", row.computing_ns);
   out.duration("hidden_ns", "hidden", row.hidden_ns);
   out.duration("exposed_ns", "exposed", row.exposed_ns);
-  out.duration("copying_ns", "copying", row.copying_ns);
-  out.duration("idle_ns", "idle", row.idle_ns);
+  out.duration("copying_ns", "~copying", row.copying_ns);
+  out.duration("idle_ns", "~idle", row.idle_ns);
   out.add_text("exposed of it", row.length_ns > 0 ? format_percent(row.exposed_ns / row.length_ns) : "-");
 }
 

@@ -7,8 +7,10 @@
 
 #include "analysis/summary/summary.h"
 #include "base/text/json_text.h"
+#include "base/text/style.h"
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "base/text/wrap.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/kit/loss_report.h"
@@ -43,23 +45,23 @@ void add_duration(Columns& out, std::string_view heading, const analysis::summar
 
 void show_op(const analysis::summary::OpFigures& op, Columns& out) {
   out.name("func", "<operation", op.func);
-  out.name("datatype", "<type", op.datatype);
+  out.name("datatype", "~~<type", op.datatype);
   out.name("comm", "<communicator", op.comm);
   out.add_json("comm_id", id_json(op.comm_id));
-  out.number("ranks", "ranks", op.ranks);
+  out.number("ranks", "~ranks", op.ranks);
   out.add("size_from", "size", analysis::summary::size_range(op.size_from), op.size_from);
   out.add_json("size_to", op.size_to);
   out.count("ops", "ops", op.ops);
-  out.bytes("bytes", "bytes", op.bytes);
+  out.bytes("bytes", "~~~bytes", op.bytes);
   out.add_json("enqueue", durations_json(op.enqueue));
-  add_duration(out, "enqueue", op.enqueue, op.enqueue.avg_ns);
+  add_duration(out, "~~~enqueue", op.enqueue, op.enqueue.avg_ns);
   out.add_json("gpu", durations_json(op.gpu));
-  add_duration(out, "GPU min", op.gpu, op.gpu.min_ns);
-  add_duration(out, "avg", op.gpu, op.gpu.avg_ns);
-  add_duration(out, "p50", op.gpu, op.gpu.p50_ns);
-  add_duration(out, "p99", op.gpu, op.gpu.p99_ns);
-  add_duration(out, "max", op.gpu, op.gpu.max_ns);
-  out.rate("algbw_with_waiting_gbps", "algbw*", op.algbw);
+  add_duration(out, "~~GPU min", op.gpu, op.gpu.min_ns);
+  add_duration(out, "~~GPU avg", op.gpu, op.gpu.avg_ns);
+  add_duration(out, "GPU p50", op.gpu, op.gpu.p50_ns);
+  add_duration(out, "~GPU p99", op.gpu, op.gpu.p99_ns);
+  add_duration(out, "GPU max", op.gpu, op.gpu.max_ns);
+  out.rate("algbw_with_waiting_gbps", "~~~algbw*", op.algbw);
   out.rate("busbw_with_waiting_gbps", "busbw*", op.busbw);
 }
 
@@ -80,18 +82,18 @@ void show_rank(const analysis::summary::RankFigures& rank, Columns& out) {
   const bool has_steps = rank.steps != 0;
   out.number("rank", "rank", rank.rank);
   out.name("host", "<host", rank.host);
-  out.number("pid", "pid", rank.pid);
-  out.number("device", "GPU", rank.device);
+  out.number("pid", "~~pid", rank.pid);
+  out.number("device", "~GPU", rank.device);
   out.count("ops", "ops", rank.ops);
-  out.bytes("bytes", "bytes", rank.bytes);
-  out.add("seconds", "span", format_duration(rank.seconds * 1e9), rank.seconds);
+  out.bytes("bytes", "~~bytes", rank.bytes);
+  out.add("seconds", "~span", format_duration(rank.seconds * 1e9), rank.seconds);
   out.add("gpu_busy", "GPU busy", rank.busy < 0 ? "-" : format_percent(rank.busy),
           rank.busy < 0 ? Json(nullptr) : Json(rank.busy));
   out.add("steps", "marked steps", has_steps ? format_count(rank.steps) : "-",
           has_steps ? Json(rank.steps) : Json(nullptr));
   out.add_json("step", durations_json(rank.step));
   add_duration(out, "step avg", rank.step, rank.step.avg_ns);
-  add_duration(out, "p99", rank.step, rank.step.p99_ns);
+  add_duration(out, "step p99", rank.step, rank.step.p99_ns);
 }
 
 std::string missing_members(const std::vector<input::CommMember>& members) {
@@ -117,7 +119,7 @@ void show_comm_of(const std::vector<input::CommMember>& members, Columns& out) {
   const input::CommMember& first = members.front();
   const Json id = id_json(first.comm_id);
   const std::string missing = missing_members(members);
-  out.add("id", "<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
+  out.add("id", "~<communicator", id.is_null() ? "?" : id.get<std::string>(), id);
   out.add("name", "<name", first.name.empty() ? "-" : first.name, first.name);
   out.number("ranks", "ranks", first.ranks);
   out.add("present", "present", std::to_string(members.size()), members.size());
@@ -126,10 +128,10 @@ void show_comm_of(const std::vector<input::CommMember>& members, Columns& out) {
 
 void show_ring(const analysis::summary::RingFigures& ring, Columns& out) {
   out.name("func", "<operation", ring.func);
-  out.name("datatype", "<type", ring.datatype);
+  out.name("datatype", "~<type", ring.datatype);
   out.bytes("size_to", "size up to", ring.size_to);
   out.count("ops", "ops", ring.ops);
-  out.bytes("bytes", "bytes", ring.bytes);
+  out.bytes("bytes", "~~bytes", ring.bytes);
   out.count("timed", "timed", ring.timed);
   out.duration("min_ns", "min", ring.min_ns, ring.timed > 0);
   out.duration("avg_ns", "avg", ring.avg_ns, ring.timed > 0);
@@ -207,13 +209,13 @@ int run_summary(const Arguments& arguments) {
     add_across_json(together, document);
     return print(json_text(document), exit_of_losses(overview));
   }
-  return print(loss_report(overview) + op_table(figures, *limit) +
-                   section("Ranks", figures.ranks, *limit, show_rank) +
-                   section("Communicators", overview.comms, *limit, show_comm_of) +
-                   input::kernels_text(overview) + across_text(together, *limit) +
-                   section("Since the processes started (ring retention; times per channel)", figures.ring,
-                           *limit, show_ring),
-               exit_of_losses(overview));
+  const std::string text = loss_report(overview) + op_table(figures, *limit) +
+                           section("Ranks", figures.ranks, *limit, show_rank) +
+                           section("Communicators", overview.comms, *limit, show_comm_of) +
+                           input::kernels_text(overview) + across_text(together, *limit) +
+                           section("Since the processes started (ring retention; times per channel)",
+                                   figures.ring, *limit, show_ring);
+  return print(within(text, Style::of_stdout().room()), exit_of_losses(overview));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/text/json_text.h"
+#include "base/text/style.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/kit/interrupt.h"
@@ -29,8 +30,13 @@ constexpr Option kTopOptions[] = {
 constexpr size_t kMostRows = 64;
 
 std::string table_text(const live::RankRows& seen) {
-  top::View view = top::make_view(seen, {.rows = kMostRows});
-  std::string text = view.verdict[0].text + '\n' + view.sums.text + "\n\n" + view.heading.text + '\n';
+  const top::View view =
+      top::make_view(seen, {.rows = kMostRows, .width = Style::of_stdout().room(), .cut = false});
+  std::string text;
+  for (const top::Line& line : view.verdict) text += line.text + '\n';
+  text += view.sums.text + '\n';
+  if (!view.hidden.text.empty()) text += view.hidden.text + '\n';
+  text += '\n' + view.heading.text + '\n';
   for (const top::Line& line : view.table) text += line.text + '\n';
   if (view.more > 0) text += "... and " + std::to_string(view.more) + " more; --json has all\n";
   return text;

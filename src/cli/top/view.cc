@@ -151,7 +151,7 @@ std::vector<std::string> lines_of(const std::vector<std::vector<std::string>>& r
   // is at most once a column.
   Table table(picked([](size_t i) { return kHeadings[i]; }));
   for (const auto& row : rows) table.add(picked([&](size_t i) { return row[i]; }));
-  const std::string text = table.text("");
+  const std::string text = table.text("", SIZE_MAX);
   const auto all = lines(text);
   return {all.begin(), all.end()};
 }
@@ -190,6 +190,12 @@ std::vector<Line> wrapped(const std::string& text, Mood mood, size_t width, size
   }
   if (out.empty()) out.push_back({"", mood});
   return out;
+}
+
+// In one line of the width, which is cut; or whole, in as many as it takes.
+std::string sentence(const std::string& text, const ViewOptions& options) {
+  if (options.cut) return cut(text, options.width);
+  return options.width == SIZE_MAX ? text : wrap(text, 0, options.width);
 }
 
 std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Health health) {
@@ -263,10 +269,10 @@ View make_view(const live::RankRows& seen, const ViewOptions& options) {
   if (options.reverse) std::reverse(shown.begin(), shown.end());
 
   View view;
-  view.verdict =
-      wrapped(seen.verdict, seen.alarming ? Mood::kBad : Mood::kGood, options.width, kVerdictLines);
+  view.verdict = wrapped(seen.verdict, seen.alarming ? Mood::kBad : Mood::kGood, options.width,
+                         options.cut ? kVerdictLines : SIZE_MAX);
   view.sums = sums_line(seen);
-  view.sums.text = cut(view.sums.text, options.width);
+  view.sums.text = sentence(view.sums.text, options);
   std::vector<std::string> fold_lines;
   for (live::Health health : kQuiet) {
     if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
@@ -282,11 +288,10 @@ View make_view(const live::RankRows& seen, const ViewOptions& options) {
   for (size_t i = first; i < end; ++i) rows.push_back(cells(*shown[i]));
   Chosen chosen = fitting(rows, options);
   view.heading = {cut(chosen.lines[0], options.width), Mood::kHeading};
-  if (!chosen.hidden.empty())
-    view.hidden = {cut("no room for " + chosen.hidden, options.width), Mood::kFaint};
+  if (!chosen.hidden.empty()) view.hidden = {sentence("no room for " + chosen.hidden, options), Mood::kFaint};
   for (size_t i = first; i < end; ++i)
     view.table.push_back({cut(chosen.lines[2 + i - first], options.width), mood_of(*shown[i])});
-  for (std::string& line : fold_lines) view.table.push_back({cut(line, options.width), Mood::kGood});
+  for (std::string& line : fold_lines) view.table.push_back({sentence(line, options), Mood::kGood});
   return view;
 }
 

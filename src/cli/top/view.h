@@ -19,6 +19,7 @@ struct ViewOptions {
   size_t first = 0;         // row to begin with
   size_t rows = SIZE_MAX;   // lines that the table may take, without its heading, below a verdict of one line
   size_t width = SIZE_MAX;  // columns
+  bool cut = true;          // sentences, at the width: a screen has so many lines; else they are wrapped
 };
 
 enum class Mood { kPlain, kHeading, kBad, kWarning, kGood, kFaint };

@@ -34,7 +34,10 @@ void print_status(const TraceRequest& request, const std::string& sentence) {
   if (!request.json) warn(sentence);
 }
 
-void print_json(const Json& document) {
+void print_json(const Json& report) {
+  Json document = {{"schema", ""}};
+  document.update(report);
+  document["schema"] = "lockstep.trace.v1";  // what merge says, and what became of the run
   const std::string line = json_line(document);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

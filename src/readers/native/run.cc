@@ -17,6 +17,7 @@
 #include "format/file_name.h"
 #include "readers/native/file/definitions.h"
 #include "readers/native/file/gpu_agents.h"
+#include "readers/native/file/group_definitions.h"
 #include "readers/native/file/hex.h"
 #include "segment/process_stat.h"
 
@@ -133,6 +134,8 @@ class Run::Opener {
     std::vector<Device> devices;  // in order of first use
     std::vector<GpuAgents::Agent> gpus;
     std::vector<Place> places;  // of every communicator
+    std::vector<model::GroupNames::Comm> of_nccl;
+    std::vector<model::GroupNames::Group> declared;
   };
 
   // Of those that communicate with nobody nothing is expected on a GPU: a launcher, a helper.
@@ -155,9 +158,11 @@ class Run::Opener {
       for (const Device& device : comms[i].devices) run_.devices_.add_device(names, device.identity());
       for (const Comms::Place& place : comms[i].places)
         run_.members_.add(place.comm_id, place.ranks, place.rank, header.rank);
+      run_.group_names_.add(header.rank, std::move(comms[i].of_nccl), comms[i].declared);
     }
     run_.devices_.finish();
     run_.members_.finish();
+    run_.group_names_.finish();
   }
 
   static Comms comms_of(const ProcessFiles& process) {
@@ -170,8 +175,10 @@ class Run::Opener {
       ReadLosses counted_at_load;
       view->scan(counted_at_load);
       if (comms.gpus.empty()) comms.gpus = read_agents(*view, counted_at_load);
+      GroupsOfFile groups;
       for_each_definition(*view, format::Purpose::kMeta, 0, counted_at_load,
                           [&](const Definition& definition) {
+                            groups.take(definition);
                             if (definition.head().kind != static_cast<uint16_t>(format::Def::kComm)) return;
                             auto def = definition.as<format::CommDef>();
                             comms.places.push_back({def.comm_id, def.ranks, def.rank});
@@ -179,6 +186,7 @@ class Run::Opener {
                             if (device.identity().known() && known.insert(device).second)
                               comms.devices.push_back(std::move(device));
                           });
+      groups.give(comms.of_nccl, comms.declared);
     }
     return comms;
   }
@@ -205,6 +213,8 @@ Result<void> Run::load(size_t i, model::Trace& trace) {
   LOCKSTEP_CHECK(i < processes_.size());
   LOCKSTEP_TRY(load_process(processes_[i].paths, boots_[processes_[i].boot], devices_, trace));
   model::name_torch_groups(trace, members_);
+  // Behind it, as such a name is no proof that NCCL's calls are those that PyTorch counts.
+  model::name_unnamed_comms(trace, group_names_);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/torch/group_names.h"
 #include "model/torch/torch_groups.h"
 #include "model/trace_source.h"
 #include "readers/native/process_loader.h"
@@ -44,6 +45,7 @@ class Run : public model::TraceSource {
   std::vector<BootClock> boots_;
   DeviceNumbers devices_;
   model::RunMembers members_;
+  model::GroupNames group_names_;
   std::vector<std::string> bad_files_;
 };
 

@@ -173,6 +173,46 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
   EXPECT_EQ(gpus, (std::vector<int32_t>{4, 3, 0, 1, 0, 2}));
 }
 
+// Four ranks, in pairs: NCCL's communicators have ids alone, the program declares its groups.
+TEST(Run, DeclaredGroupsNameCommunicatorsWithTheirMembers) {
+  const std::string dir = test_dir();
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    FileBuilder nccl, api;
+    set_pid(nccl, 1000 + rank, rank);
+    set_pid(api, 1000 + rank, rank);
+    const uint64_t pair = 20 + static_cast<uint64_t>(rank) / 2;
+    const uint32_t comms[] = {nccl.comm(10, rank, 4), nccl.comm(pair, rank % 2, 2), nccl.comm(30, rank, 4)};
+    FileBuilder::Log& caller = nccl.log(100, "python");
+    for (const uint32_t comm : comms)
+      if (comm != comms[1] || rank < 2) add_allreduce(caller, caller, comm, 1000 + 5000 * comm);
+    format::CommDef world{}, tensor{};
+    world.rank = rank, world.ranks = 4, world.comm_id = 1;
+    tensor.rank = rank % 2, tensor.ranks = 2, tensor.comm_id = pair + 100;
+    std::strcpy(world.name, "default_pg:0");
+    std::strcpy(tensor.name, "mesh_tp:1");
+    format::GroupRanksDef all{{}, 0, 4, {0, 1, 2, 3}}, two{{}, 0, 2, {rank / 2 * 2, rank / 2 * 2 + 1}};
+    const uint32_t groups[] = {api.comm(world), api.comm(tensor)};
+    api.define(format::Def::kGroupRanks, groups[0], all);
+    api.define(format::Def::kGroupRanks, groups[1], two);
+    nccl.write(dir + "/" + std::to_string(rank) + ".nccl.lks");
+    api.write(dir + "/" + std::to_string(rank) + ".api.lks");
+  }
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  ASSERT_EQ((*source)->processes(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const model::Trace trace = load(**source, i);
+    std::map<uint64_t, std::string> names;
+    for (uint32_t comm = 0; comm < trace.comms.size(); ++comm)
+      if (trace.comms.api_version[comm] != 0)
+        names[trace.comms.comm_id[comm]] = text(trace, trace.comms.name[comm]);
+    // Two communicators span all ranks: neither is said to be the group's. A pair has a collective, or none.
+    const std::map<uint64_t, std::string> expected = {
+        {10, ""}, {20 + i / 2, i < 2 ? "mesh_tp:1" : ""}, {30, ""}};
+    EXPECT_EQ(names, expected) << "rank " << i;
+  }
+}
+
 TEST(Run, AProcessThatCommunicatesWithNobodyTakesNoRanksDeviceNumber) {
   std::string dir = test_dir();
   FileBuilder launcher;

@@ -211,27 +211,30 @@ FROM (
 constexpr FleetColumn kHostColumns[] = {{"host", kText},
                                         {"what", kText},
                                         {"runs", kCount},
-                                        {"share", kShare},
-                                        {"expected_share", kShare},
+                                        {"share", kShare, 1},
+                                        {"expected_share", kShare, 2},
                                         {"chance", kChance},
                                         {"changed_after_ns", kTime},
-                                        {"changed_until_ns", kTime},
+                                        {"changed_until_ns", kTime, 3},
                                         {"lost_hours", kHours}};
-constexpr FleetColumn kVersionColumns[] = {
-    {"gpu_model", kText},   {"func", kText},        {"size_bits", kSize},   {"older", kVersion},
-    {"newer", kVersion},    {"change", kShare},     {"change_low", kShare}, {"change_high", kShare},
-    {"older_runs", kCount}, {"newer_runs", kCount}, {"chance", kChance},    {"newer_since_ns", kTime}};
-constexpr FleetColumn kBusbwColumns[] = {{"gpu_model", kText}, {"func", kText},   {"size_bits", kSize},
-                                         {"ranks", kCount},    {"nodes", kCount}, {"nccl_version", kVersion},
-                                         {"runs", kCount},     {"busbw", kRate},  {"busbw_low", kRate},
-                                         {"busbw_high", kRate}};
+constexpr FleetColumn kVersionColumns[] = {{"gpu_model", kText},      {"func", kText},
+                                           {"size_bits", kSize},      {"older", kVersion},
+                                           {"newer", kVersion},       {"change", kShare},
+                                           {"change_low", kShare, 1}, {"change_high", kShare, 1},
+                                           {"older_runs", kCount, 3}, {"newer_runs", kCount, 3},
+                                           {"chance", kChance},       {"newer_since_ns", kTime, 2}};
+constexpr FleetColumn kBusbwColumns[] = {{"gpu_model", kText},    {"func", kText},
+                                         {"size_bits", kSize},    {"ranks", kCount},
+                                         {"nodes", kCount, 1},    {"nccl_version", kVersion},
+                                         {"runs", kCount},        {"busbw", kRate},
+                                         {"busbw_low", kRate, 2}, {"busbw_high", kRate, 2}};
 constexpr FleetColumn kLostColumns[] = {{"day", kText},           {"runs", kCount},
                                         {"gpu_hours", kHours},    {"waited_hours", kHours},
                                         {"waited_share", kShare}, {"blamed_hours", kHours}};
 constexpr FleetColumn kVerdictColumns[] = {{"verdict", kText}, {"class", kText},      {"runs", kCount},
                                            {"share", kShare},  {"gpu_hours", kHours}, {"last_ns", kTime}};
-constexpr FleetColumn kFindingColumns[] = {{"id", kText},       {"host", kText},     {"runs", kCount},
-                                           {"of_runs", kCount}, {"first_ns", kTime}, {"last_ns", kTime}};
+constexpr FleetColumn kFindingColumns[] = {{"id", kText},       {"host", kText},        {"runs", kCount},
+                                           {"of_runs", kCount}, {"first_ns", kTime, 1}, {"last_ns", kTime}};
 
 constexpr FleetQuestion kQuestions[] = {
     {"hosts", "hosts that are blamed over many runs more than chance explains, and since when",
