@@ -77,7 +77,7 @@ def check_parts(prefix):
 
 
 def tarball(build, out, scratch):
-    run("tar", "-xzf", next(out.glob("*.tar.gz")), "-C", scratch)
+    used.install("tarball", "tar", "-xzf", next(out.glob("*.tar.gz")), "-C", scratch)
     prefix = next(scratch.glob("lockstep-*"))
     check_needs(prefix)
     check_parts(prefix)

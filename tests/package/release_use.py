@@ -29,7 +29,7 @@ def check_wheel(inside, python, wheel, folder, seen):
     place = folder / "venv"
     run(*inside, python, "-m", "venv", place, **how)
     shutil.copy(wheel, seen / wheel.name)
-    run(*inside, place / "bin/python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check", folder / wheel.name, **how)
+    used.install("wheel", *inside, place / "bin/python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check", folder / wheel.name, **how)
     native = next((seen / "venv/lib").glob("python3*/site-packages/lockstep/native")).relative_to(seen)
     used.check(inside, folder / native / "bin", folder / native / "lib", folder, seen)
     used.check_diagnosis(run(*inside, place / "bin/lockstep", "diagnose", folder / "hang", code=1, **how))
@@ -50,7 +50,7 @@ def check_release(release, out):
         work.mkdir()
         if way == "tarball":
             shutil.copy(next(out.glob("*.tar.gz")), work / "lockstep.tar.gz")
-            run(*inside, "tar", "-xzf", folder / "lockstep.tar.gz", "-C", folder, "--strip-components=1")
+            used.install("tarball", *inside, "tar", "-xzf", folder / "lockstep.tar.gz", "-C", folder, "--strip-components=1")
             used.check(inside, folder / "bin", folder / "lib", folder, work)
         else:
             check_wheel(inside, "/usr/bin/python3", next(out.glob("*.whl")), folder, work)
@@ -73,5 +73,5 @@ def check_source(scratch):
     subprocess.run(["tar", "-C", str(source), "-xf", "-"], check=True, input=packed)
     inside = debian_use.inside_of(root, ("/bin/true",))
     run(*inside, "sh", "-c", "apt-get update && apt-get install -y --no-install-recommends make")
-    print(run(*inside, "make", "-C", "/root/lockstep", "install", "PREFIX=/opt/lockstep"))
+    used.install("make install", *inside, "make", "-C", "/root/lockstep", "install", "PREFIX=/opt/lockstep")
     used.check(inside, pathlib.Path("/opt/lockstep/bin"), pathlib.Path("/opt/lockstep/lib"), pathlib.Path("/tmp"), root / "tmp")

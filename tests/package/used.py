@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANG = ["--ranks", "4", "--steps", "20", "--fault", "never-joined", "--seed", "3", "-o"]
@@ -18,6 +19,14 @@ def run(*command, code=0, **how):
     if done.returncode != code:
         sys.exit(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def install(what, *command, **how):
+    """Says how long it took."""
+    began = time.monotonic()
+    told = run(*command, **how)
+    print(f"{what}: installed in {time.monotonic() - began:.1f} s")
+    return told
 
 
 def skip(reason):
