@@ -43,7 +43,7 @@ install: setup  ## build and install into PREFIX (default /usr/local), without t
 
 package:  ## make dist/: a tarball, a Python wheel and .deb packages for any Linux with glibc 2.28
 	@tools/setup --package
-	@tools/build install $(JOBS) all portable
+	@tools/build install $(JOBS) portable
 	@tools/package build/install dist
 
 setup:  ## install the Debian packages that are missing

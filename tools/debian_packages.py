@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The .deb packages of an installed tree: lockstep, lockstep-dev and python3-lockstep, as packaging/debian/ describes them."""
+"""The .deb packages of an installed tree: lockstep, lockstep-dev and python3-lockstep, by CPack, as packaging/debian/ describes them."""
 import gzip
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 import source_tree
 
 FOLDER = source_tree.ROOT / "packaging" / "debian"
-MAINTAINER = "Lockstep authors <maintainers@lockstep.invalid>"
+MAINTAINER = re.search(r'MAINTAINER "(.+)"', (FOLDER / "cpack.cmake").read_text())[1]
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # Where a file of the tree goes, first match: (what it is called in the tree, package, what it is called below /usr).
 PLACES = (
@@ -64,43 +64,25 @@ def fill(tree, roots, version, when):
             shutil.copy(overrides, root / "usr" / "share" / "lintian" / "overrides" / package)
 
 
-def write_control(root, package, values):
-    folder = root / "DEBIAN"
-    folder.mkdir()
-    stanza = next(text for text in (FOLDER / "control").read_text().split("\n\n") if text.startswith(f"Package: {package}\n"))
-    values = {**values, "SIZE": str(-(-sum(path.lstat().st_size for path in root.rglob("*") if path.is_file()) // 1024))}
-    (folder / "control").write_text(re.sub(r"@(\w+)@", lambda name: values[name[1]], stanza).rstrip() + "\n")
-    for script in ("postinst", "prerm", "shlibs", "triggers"):
-        if (FOLDER / f"{package}.{script}").exists():
-            shutil.copy(FOLDER / f"{package}.{script}", folder / script)
-    sums = (path for path in sorted(root.rglob("*")) if path.is_file() and not path.is_symlink() and folder not in path.parents)
-    lines = subprocess.run(["md5sum", *(path.relative_to(root) for path in sums)], cwd=root, check=True, capture_output=True, text=True)
-    (folder / "md5sums").write_text(lines.stdout)
-
-
 def set_modes(root, when):
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
-            scripts = path.parent.name == "DEBIAN" and path.name in ("postinst", "prerm")
-            is_program = path.parent == root / "usr" / "bin"
-            path.chmod(0o755 if path.is_dir() or scripts or is_program else 0o644)
+            path.chmod(0o755 if path.is_dir() or path.parent == root / "usr" / "bin" else 0o644)
         os.utime(path, (when, when), follow_symlinks=False)
 
 
 def make(tree, out, version, machine, when):
     """The packages' paths. `tree` is what `make install` leaves, with the portable programs."""
-    values = {"VERSION": version, "ARCHITECTURE": ARCHITECTURES[machine], "MAINTAINER": MAINTAINER}
-    results = []
     with tempfile.TemporaryDirectory() as scratch:
-        roots = {package: pathlib.Path(scratch) / package for package in re.findall(r"^Package: (.+)$", (FOLDER / "control").read_text(), re.MULTILINE)}
-        fill(tree, roots, values["VERSION"], when)
+        roots = {package: pathlib.Path(scratch) / package for _, package, _ in PLACES if package}
+        fill(tree, roots, version, when)
         for package, root in roots.items():
-            write_control(root, package, values)
             set_modes(root, when)
-            architecture = re.search(r"^Architecture: (.+)$", (root / "DEBIAN" / "control").read_text(), re.MULTILINE)[1]
-            result = out / f"{package}_{values['VERSION']}_{architecture}.deb"
-            # One thread: how a stream is cut among threads may depend on the machine's memory.
-            subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(result)], check=True, capture_output=True,
-                           env={**os.environ, "SOURCE_DATE_EPOCH": str(when), "DPKG_DEB_THREADS_MAX": "1"})
-            results.append(result)
-    return results
+            named = {"package": package, "version": version, "architecture": ARCHITECTURES[machine], "root": root, "out": f"{scratch}/made"}
+            config = root.with_suffix(".cmake")
+            config.write_text("".join(f"set({name} [[{value}]])\n" for name, value in named.items()) + f"include([[{FOLDER}/cpack.cmake]])\n")
+            done = subprocess.run(["cpack", "--config", str(config)], capture_output=True, text=True, umask=0o022,
+                                  env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
+            if done.returncode != 0:
+                raise OSError(f"cpack of {package} failed:\n{done.stdout}{done.stderr}")
+        return [pathlib.Path(shutil.move(path, out / path.name)) for path in sorted(pathlib.Path(scratch, "made").glob("*.deb"))]

@@ -17,6 +17,7 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import lockstep  # noqa: E402
 import lockstep.torch  # noqa: E402
+import notebook_cells  # noqa: E402
 from lockstep import _arrow  # noqa: E402
 
 BIN = os.environ.get("LOCKSTEP_TEST_BIN", "")
@@ -130,18 +131,8 @@ class Runs(unittest.TestCase):
 
     def test_the_notebook_runs(self):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/notebook/lockstep.ipynb")
-        with open(path, encoding="utf-8") as file:
-            cells = ["".join(cell["source"]) for cell in json.load(file)["cells"] if cell["cell_type"] == "code"]
-        self.assertGreater(len(cells), 3)
         has_page = json.loads(program("lockstep", "version", "--json").stdout)["parts"]["report page"]["present"]
-        names, was = {}, os.getcwd()
-        os.chdir(self.folder.name)
-        try:
-            for cell in cells:
-                if has_page or "report" not in cell:
-                    exec(compile(cell, path, "exec"), names)
-        finally:
-            os.chdir(was)
+        names = notebook_cells.run(path, self.folder.name, skipped=lambda cell: not has_page and "report" in cell)
         self.assertEqual(len(names["ranks"]["rank"]), 8)
         self.assertIn("AllReduce", names["operations"]["func"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the .deb packages, uses them and removes them: in a root that has glibc and nothing else, and in systems of other releases."""
+"""Installs the .deb packages, uses them and removes them: in a root that has glibc and nothing else, and in a whole system."""
 import os
 import pathlib
 import re
@@ -41,27 +41,22 @@ def bare_root(root):
     (database / "available").touch()
 
 
-def inside_of(root):
-    """The command that runs another one in the root, beside the /proc that every container has; None where neither is allowed."""
+def inside_of(root, probe):
+    """The command that runs another one in the root, beside the /proc that every container has; None where neither is allowed. `probe` is
+    the command that is tried."""
     (root / "proc").mkdir(exist_ok=True)
     for mapped in ((), ("--map-root-user",)):
         command = ("unshare", "--mount", *mapped, "sh", "-c", 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"', root)
-        if subprocess.run([*map(str, command), "/usr/bin/lockstep", "version"], capture_output=True).returncode == 0:
+        if subprocess.run([*map(str, command), *probe], capture_output=True).returncode == 0:
             return command
     return None
 
 
 def check_programs(inside, root):
-    """`inside` is what inside_of() says."""
-    if inside is None:
-        sys.exit(f"{root}: installed, `lockstep version` does not run there")
-    used.check_diagnosed_hang(inside, pathlib.Path("/usr/bin"), pathlib.Path("/tmp/hang"))
-    used.check_recording(inside, pathlib.Path("/usr/bin"), pathlib.Path("/usr/lib"), pathlib.Path("/tmp/trace.db"))
-    if "4 process files" not in (told := used.run(*inside, "/usr/bin/lockstep", "info", "/tmp/hang")):
-        sys.exit(f"info of a job of four ranks:\n{told}")
-    for name in ("hang", "trace.db"):
-        made = root / "tmp" / name
-        shutil.rmtree(made) if made.is_dir() else made.unlink()
+    work = root / "tmp" / "lockstep-use"
+    work.mkdir()
+    used.check(inside, pathlib.Path("/usr/bin"), pathlib.Path("/usr/lib"), pathlib.Path("/tmp/lockstep-use"), work)
+    return work
 
 
 def check_bare(packages, scratch):
@@ -71,9 +66,11 @@ def check_bare(packages, scratch):
     before = files_of(root)
     dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--log=/dev/null")
     used.run(*dpkg, "--install", packages["lockstep"], packages["lockstep-dev"])
-    check_programs(inside_of(root), root)
+    if (inside := inside_of(root, ("/usr/bin/lockstep", "version"))) is None:
+        sys.exit(f"{root}: installed, `lockstep version` does not run there")
+    work = check_programs(inside, root)
     used.run("dpkg-deb", "--extract", packages["python3-lockstep"], root)
-    check_module((sys.executable, "-B"), root / "usr/lib/python3/dist-packages", scratch / "hang", root / "usr")
+    check_module((sys.executable, "-B"), root / "usr/lib/python3/dist-packages", work / "hang", root / "usr")
     for path in (root / "usr/lib/python3", root / "usr/share/doc/python3-lockstep"):
         shutil.rmtree(path)
     used.run(*dpkg, "--purge", "lockstep-dev", "lockstep")
@@ -91,29 +88,21 @@ def check_module(python, folder, hang, prefix):
         sys.exit(f"another library than that of the package answered:\n{told}")
 
 
-def check_release(chroot, packages):
-    """A whole system of another release installs with its own dpkg; with Python, the module too."""
-    before = files_of(chroot)
-    asked = subprocess.run(["chroot", str(chroot), "dpkg-query", "-W", "-f=${db:Status-Status}", "python3"], capture_output=True, text=True)
-    has_python = asked.stdout == "installed"
-    names = ["lockstep", "lockstep-dev", *(["python3-lockstep"] if has_python else [])]
-    for name in names:
-        shutil.copy(packages[name], chroot / "tmp" / packages[name].name)
-    inside = ("chroot", chroot)
+def check_system(chroot, inside, out):
+    """A whole system installs with its own dpkg, uses all three and removes them."""
+    packages = packages_of(out)
+    for path in packages.values():
+        shutil.copy(path, chroot / "tmp" / path.name)
     try:
-        used.run(*inside, "dpkg", "--install", *(f"/tmp/{packages[name].name}" for name in names))
-        inside = inside_of(chroot) or inside
-        check_programs(inside, chroot)
-        if has_python:
-            used.run(*inside, "/usr/bin/lockstep-sim-job", *used.HANG, "/tmp/hang")
-            asked = "import lockstep; print(lockstep.open('/tmp/hang').diagnose().verdict.statement)"
-            used.check_diagnosis(used.run(*inside, "/usr/bin/python3", "-c", asked))
-            shutil.rmtree(chroot / "tmp" / "hang")
+        used.install(".deb", *inside, "dpkg", "--install", *(f"/tmp/{path.name}" for path in packages.values()))
+        work = check_programs(inside, chroot)
+        asked = "import lockstep; print(lockstep.open('/tmp/lockstep-use/hang').diagnose().verdict.statement)"
+        used.check_diagnosis(used.run(*inside, "/usr/bin/python3", "-c", asked))
+        shutil.rmtree(work)
     finally:
-        used.run(*inside, "dpkg", "--purge", *reversed(names))
-        for name in names:
-            (chroot / "tmp" / packages[name].name).unlink()
-    check_nothing_left(chroot, before)
+        used.run(*inside, "dpkg", "--purge", *packages)
+        for path in packages.values():
+            (chroot / "tmp" / path.name).unlink()
 
 
 def check_nothing_left(root, before):
@@ -122,28 +111,25 @@ def check_nothing_left(root, before):
         sys.exit(f"{root}: removed, there is more {sorted(after - before)[:10]} and less {sorted(before - after)[:10]} than before")
 
 
-def check_lintian(packages):
-    """False where lintian is absent."""
-    if shutil.which("lintian") is None:
-        return False
-    told = used.run("lintian", "--allow-root", "--fail-on", "error,warning", *packages.values())
-    if told.strip():
-        sys.exit(f"lintian:\n{told}")
-    return True
-
-
-def check(out, scratch, chroots):
-    """What was done, in words."""
-    packages = {path.name.split("_")[0]: path for path in out.glob("*.deb")}
-    if not packages and shutil.which("dpkg-deb") is None:
-        return "no .deb, as dpkg-deb is absent"
+def packages_of(out):
+    packages = {path.name.split("_")[0]: path for path in sorted(out.glob("*.deb"))}
     if set(packages) != {"lockstep", "lockstep-dev", "python3-lockstep"}:
         sys.exit(f"{out}: .deb of {sorted(packages)}")
-    linted = "lintian-clean" if check_lintian(packages) else "lintian is absent"
-    may = [subprocess.run(["unshare", "--mount", *mapped, "true"], capture_output=True).returncode == 0 for mapped in ((), ("--map-root-user",))]
-    if not any(may):
-        return f".deb {linted}; not installed, which needs root or user namespaces"
+    return packages
+
+
+def check_lintian(out):
+    packages = packages_of(out)
+    if shutil.which("lintian") is None:
+        used.skip("lintian is absent; `tools/setup --package-test` brings it")
+    if (told := used.run("lintian", "--allow-root", "--fail-on", "error,warning", *packages.values())).strip():
+        sys.exit(f"lintian:\n{told}")
+
+
+def check_here(out, scratch):
+    packages = packages_of(out)
+    if shutil.which("dpkg") is None:
+        used.skip("dpkg is absent")
+    if all(subprocess.run(["unshare", "--mount", *mapped, "true"], capture_output=True).returncode != 0 for mapped in ((), ("--map-root-user",))):
+        used.skip("installing needs root or user namespaces")
     check_bare(packages, scratch)
-    for chroot in chroots:
-        check_release(chroot, packages)
-    return f".deb installed, used and removed in a root with glibc alone and in {len(chroots)} systems; {linted}"

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every package must be able to do once it is installed."""
+import json
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
+import time
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANG = ["--ranks", "4", "--steps", "20", "--fault", "never-joined", "--seed", "3", "-o"]
+TAPES = ROOT / "examples/recordings/train2h"
+SKIPPED = 77
 
 
 def run(*command, code=0, **how):
@@ -13,20 +21,65 @@ def run(*command, code=0, **how):
     return done.stdout
 
 
+def install(what, *command, **how):
+    """Says how long it took."""
+    began = time.monotonic()
+    told = run(*command, **how)
+    print(f"{what}: installed in {time.monotonic() - began:.1f} s")
+    return told
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
 def check_diagnosis(text):
     if "never called operation" not in text:
         sys.exit(f"no diagnosis of the hang:\n{text}")
 
 
-def check_diagnosed_hang(inside, programs, hang):
-    """`inside` is the command that runs another one where the package is installed, if that is not here."""
-    run(*inside, programs / "lockstep-sim-job", *HANG, hang)
-    check_diagnosis(run(*inside, programs / "lockstep", "diagnose", hang, code=1))
+def check_tapes(inside, programs, plugin, folder, seen):
+    """Eight processes at once play to the plugin what NCCL called on as many GPUs; what they record is diagnosed as one job."""
+    started = []
+    for tape in sorted(TAPES.glob("rank*.jsonl.gz")):
+        shutil.copy(tape, seen / tape.name)
+        command = [*inside, programs / "lockstep-nccl-host", "--plugin", plugin, folder / tape.name]
+        started.append(subprocess.Popen([str(word) for word in command], env={**os.environ, "LOCKSTEP_DIR": str(folder / "played")},
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    for process in started:
+        told = process.communicate()[0]
+        if process.returncode != 0:
+            sys.exit(f"{process.args}: exit code {process.returncode}\n{told}")
+    done = subprocess.run([*map(str, inside), str(programs / "lockstep"), "diagnose", str(folder / "played")], capture_output=True, text=True)
+    # On a busy machine a rank may well be late.
+    if done.returncode not in (0, 1) or "712 operations matched" not in " ".join(done.stdout.split()):
+        sys.exit(f"no diagnosis of the recording: {done}")
+    for path in seen.glob("rank*.jsonl.gz"):
+        path.unlink()
+    shutil.rmtree(seen / "played")
 
 
-def check_recording(inside, programs, libraries, db):
-    """What NCCL would tell the plugin, recorded under `lockstep trace` and read again."""
-    run(*inside, programs / "lockstep", "trace", "-o", db, programs / "lockstep-nccl-host", "--script", "allreduce", "--events", "50",
+def check(inside, programs, libraries, folder, seen):
+    """Simulates a hang and diagnoses it, records what NCCL would tell the plugin, and reads that again. `inside` is the command that runs another
+    one where the package is installed, if that is not here; `folder` is there what `seen` is here. Leaves `hang` in it."""
+    lockstep = programs / "lockstep"
+    run(*inside, programs / "lockstep-sim-job", *HANG, folder / "hang")
+    check_diagnosis(run(*inside, lockstep, "diagnose", folder / "hang", code=1))
+    if "4 process files" not in (told := run(*inside, lockstep, "info", folder / "hang")):
+        sys.exit(f"info of a job of four ranks:\n{told}")
+    database, page = folder / "played.db", folder / "page.html"
+    run(*inside, lockstep, "trace", "-o", database, programs / "lockstep-nccl-host", "--script", "allreduce", "--events", "50",
         "--plugin", libraries / "liblockstep-nccl.so")
-    if "AllReduce" not in run(*inside, programs / "lockstep", "summary", db):
+    if "AllReduce" not in run(*inside, lockstep, "summary", database):
         sys.exit("the recording has no AllReduce")
+    check_tapes(inside, programs, libraries / "liblockstep-nccl.so", folder, seen)
+    if json.loads(run(*inside, lockstep, "version", "--json"))["parts"]["report page"]["present"]:
+        run(*inside, lockstep, "report", "-o", page, folder / "hang")
+        if (size := (seen / page.name).stat().st_size) < 100_000:
+            sys.exit(f"the report has only {size} bytes")
+        (seen / page.name).unlink()
+    absent = subprocess.run([*map(str, inside), str(lockstep), "diagnose", "/absent"], capture_output=True, text=True)
+    if absent.returncode != 2 or "cannot open" not in absent.stderr:
+        sys.exit(f"diagnose of what is absent: {absent}")
+    (seen / database.name).unlink()

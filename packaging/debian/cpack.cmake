@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# CPack's settings for one .deb. tools/debian_packages.py sets before it: package, version, architecture, root (what is installed) and out.
+if(package STREQUAL "lockstep")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "says which rank, call or link holds a distributed GPU job back")
+  set(CPACK_PACKAGE_DESCRIPTION "Lockstep records every collective, send and receive inside a job that uses
+NCCL or RCCL, and says who is waited for, who is slow and why: while the job
+runs or hangs, and after it ended. It reads recordings and logs of others, too.")
+  set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.28)")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS libcurl4)
+elseif(package STREQUAL "lockstep-dev")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "headers and CMake package of Lockstep")
+  set(CPACK_PACKAGE_DESCRIPTION "For programs that declare operations of their own, and for programs that ask
+recorded runs what is wrong with them.")
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "lockstep (= ${version})")
+elseif(package STREQUAL "python3-lockstep")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Python module of Lockstep")
+  set(CPACK_PACKAGE_DESCRIPTION "Asks recorded runs what is wrong with them, gives their tables as Arrow record
+batches, and declares operations of a program's own.")
+  set(CPACK_DEBIAN_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "lockstep (>= ${version}), python3:any")
+  set(architecture all)
+endif()
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME ${package})
+set(CPACK_PACKAGE_VERSION ${version})
+set(CPACK_PACKAGE_VENDOR Lockstep)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "Lockstep authors <maintainers@lockstep.invalid>")
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
+set(CPACK_PACKAGE_FILE_NAME ${package}_${version}_${architecture})
+set(CPACK_DEBIAN_FILE_NAME ${CPACK_PACKAGE_FILE_NAME}.deb)
+file(GLOB CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/${package}/*)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_INSTALLED_DIRECTORIES "${root}/;/")
+set(CPACK_PACKAGING_INSTALL_PREFIX /)
+set(CPACK_PACKAGE_DIRECTORY ${out})
