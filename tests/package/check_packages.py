@@ -76,7 +76,7 @@ def check_parts(prefix):
 
 
 def tarball(build, out, scratch):
-    used.install("tarball", "tar", "-xzf", next(out.glob("*.tar.gz")), "-C", scratch)
+    used.install("tarball, here", "tar", "-xzf", next(out.glob("*.tar.gz")), "-C", scratch)
     prefix = next(scratch.glob("lockstep-*"))
     check_needs(prefix)
     check_parts(prefix)
@@ -86,7 +86,7 @@ def tarball(build, out, scratch):
 def wheel(build, out, scratch):
     if not re.search(r"-manylinux_2_(1\d|2[0-8])_", (file := next(out.glob("*.whl"))).name):
         sys.exit(f"{file.name}: its tag is newer than glibc {NEWEST}")
-    release_use.check_wheel((), sys.executable, file, scratch, scratch)
+    release_use.check_wheel("here", (), sys.executable, file, scratch, scratch)
 
 
 def deb(build, out, scratch):

@@ -94,7 +94,7 @@ def check_system(chroot, inside, out):
     for path in packages.values():
         shutil.copy(path, chroot / "tmp" / path.name)
     try:
-        used.install(".deb", *inside, "dpkg", "--install", *(f"/tmp/{path.name}" for path in packages.values()))
+        used.install(f".deb, {chroot.name}", *inside, "dpkg", "--install", *(f"/tmp/{path.name}" for path in packages.values()))
         work = check_programs(inside, chroot)
         asked = "import lockstep; print(lockstep.open('/tmp/lockstep-use/hang').diagnose().verdict.statement)"
         used.check_diagnosis(used.run(*inside, "/usr/bin/python3", "-c", asked))

@@ -22,14 +22,14 @@ def find_chroot(release):
     return chroot
 
 
-def check_wheel(inside, python, wheel, folder, seen):
+def check_wheel(where, inside, python, wheel, folder, seen):
     """pip installs the file without its network into a new environment; there the console script, the module and the notebook run."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LOCKSTEP_DIAGNOSE_LIBRARY", "PIP_FIND_LINKS")}
     how = {"env": environment}
     place = folder / "venv"
     run(*inside, python, "-m", "venv", place, **how)
     shutil.copy(wheel, seen / wheel.name)
-    used.install("wheel", *inside, place / "bin/python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check", folder / wheel.name, **how)
+    used.install(f"wheel, {where}", *inside, place / "bin/python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check", folder / wheel.name, **how)
     native = next((seen / "venv/lib").glob("python3*/site-packages/lockstep/native")).relative_to(seen)
     used.check(inside, folder / native / "bin", folder / native / "lib", folder, seen)
     used.check_diagnosis(run(*inside, place / "bin/lockstep", "diagnose", folder / "hang", code=1, **how))
@@ -50,10 +50,10 @@ def check_release(release, out):
         work.mkdir()
         if way == "tarball":
             shutil.copy(next(out.glob("*.tar.gz")), work / "lockstep.tar.gz")
-            used.install("tarball", *inside, "tar", "-xzf", folder / "lockstep.tar.gz", "-C", folder, "--strip-components=1")
+            used.install(f"tarball, {release}", *inside, "tar", "-xzf", folder / "lockstep.tar.gz", "-C", folder, "--strip-components=1")
             used.check(inside, folder / "bin", folder / "lib", folder, work)
         else:
-            check_wheel(inside, "/usr/bin/python3", next(out.glob("*.whl")), folder, work)
+            check_wheel(release, inside, "/usr/bin/python3", next(out.glob("*.whl")), folder, work)
         shutil.rmtree(work)
     debian_use.check_system(chroot, inside, out)
     debian_use.check_nothing_left(chroot, before)
