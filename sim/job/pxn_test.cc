@@ -82,7 +82,10 @@ TEST(PxnJobs, SlowCardsAreNamedAsWithoutIt) {
     const analysis::Finding& verdict = through.findings[*through.verdict];
     EXPECT_EQ(class_text(class_of(verdict.id)), "slow-nic") << seed << ": " << verdict.statement;
     EXPECT_EQ(verdict.ranks, job.fault.truth.ranks) << seed << ": " << verdict.statement;
-    EXPECT_EQ(verdict.statement, expected.statement) << seed;
+    // Of what one process moves for another, the operation is not known.
+    std::string same = expected.statement;
+    if (const size_t at = same.find("AllReduce transfers"); at != std::string::npos) same.erase(at, 10);
+    EXPECT_EQ(verdict.statement, same) << seed;
   }
 }
 

@@ -188,6 +188,7 @@ test('a rank, a host and a communicator are found by number and name', async () 
   await report.page.getByLabel('Rank, host or communicator').fill('17');
   assert.deepEqual((await report.page.locator('.found li').allTextContents()).filter((text) => !/(?<!\d)17/.test(text)), []);
   await report.page.keyboard.press('Escape');
+  await report.page.locator('dialog').waitFor({ state: 'detached' });
   await find('node-003');
   await report.becomes(() => address(report), '#processes?host=3');
   await find('mesh_tp');

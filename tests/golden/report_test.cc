@@ -107,7 +107,7 @@ TEST(ReportOfRecordings, ShowsTheHang) {
   EXPECT_EQ(
       digest(report_of("tests/data/runs/hang")),
       R"(rank 5 (GPU 5 of node0, pid 1005) never called operation 8 of world 0x27946d05ec4ea4ba (its 9th AllReduce); 7 ranks have waited 4.87 s for it
-Never joined, who [5], since 1430.3
+Never joined, who [5], since 1430.5
 Operation 8 of world 0x27946d05ec4ea4ba (its 9th AllReduce), 1 MiB, at 890.8 lost -
   called 539.5 0.0 539.3 0.1 539.2 - 539.2 0.2
   late - - - - - - - -

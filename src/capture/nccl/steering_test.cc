@@ -470,7 +470,7 @@ int g_warnings = 0;
 void count_warnings(int level, unsigned long, const char*, int, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  g_warnings += level == abi::kLogWarn && strstr(va_arg(arguments, const char*), "slower") != nullptr;
+  g_warnings += level == abi::kLogWarn && strstr(va_arg(arguments, const char*), "slows down") != nullptr;
   va_end(arguments);
 }
 
