@@ -137,14 +137,22 @@ Json info_json(const input::Input& input, const input::RunOverview& run) {
   return document;
 }
 
-// Whose GPU ran less than half of what another process' ran.
+// Whose GPU ran less than half of what another process' ran. A launcher is no rank and has no work on a GPU.
 std::string asymmetry_text(const input::RunOverview& run) {
+  const bool any_rank =
+      std::any_of(run.processes.begin(), run.processes.end(), [](const auto& of) { return of.rank >= 0; });
+  std::vector<size_t> places;
   std::vector<uint64_t> kernels;
-  for (const input::ProcessOverview& process : run.processes) kernels.push_back(process.kernels.kernels);
+  for (size_t i = 0; i < run.processes.size(); ++i) {
+    const input::ProcessOverview& process = run.processes[i];
+    if (any_rank && process.rank < 0 && process.kernels.kernels == 0) continue;
+    places.push_back(i);
+    kernels.push_back(process.kernels.kernels);
+  }
   Table table({"rank", "<host", "pid", "kernels", "most"});
   // Equal work is usual in a job; half as many kernels may mean lost records.
   for (const size_t i : model::uneven_places(kernels)) {
-    const input::ProcessOverview& process = run.processes[i];
+    const input::ProcessOverview& process = run.processes[places[i]];
     table.add({number_text(process.rank), process.host, std::to_string(process.pid), format_count(kernels[i]),
                format_count(*std::max_element(kernels.begin(), kernels.end()))});
   }

@@ -17,12 +17,12 @@ Group tensor_of(int32_t rank) { return spaced("tp:1", 4, rank / 4 * 4, 1); }
 Group pipeline_of(int32_t rank) { return spaced("pp:2", 4, rank % 4, 4); }
 
 // 16 ranks, four in each group of either kind: both have ids of their own, and the same size.
-struct Job {
+struct NamedJob {
   GroupNames names;
   std::vector<std::vector<GroupNames::Comm>> comms{16};
   std::vector<std::vector<Group>> groups{16};
 
-  Job() {
+  NamedJob() {
     for (int32_t rank = 0; rank < 16; ++rank) {
       comms[rank] = {{.comm_id = 100u + static_cast<unsigned>(rank / 4), .ranks = 4, .rank = rank % 4},
                      {.comm_id = 200u + static_cast<unsigned>(rank % 4), .ranks = 4, .rank = rank / 4}};
@@ -37,7 +37,7 @@ struct Job {
 };
 
 TEST(GroupNames, FollowEqualMembers) {
-  Job job;
+  NamedJob job;
   const GroupNames& names = job.finish();
   for (uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(names.of(100 + i, 4), "tp:1");
@@ -47,7 +47,7 @@ TEST(GroupNames, FollowEqualMembers) {
 }
 
 TEST(GroupNames, TwoGroupsOfTheSameMembersNameNothing) {
-  Job job;
+  NamedJob job;
   for (int32_t rank = 0; rank < 4; ++rank) job.groups[rank].push_back(spaced("dp:9", 4, 0, 1));
   const GroupNames& names = job.finish();
   EXPECT_EQ(names.of(100, 4), "");
@@ -56,7 +56,7 @@ TEST(GroupNames, TwoGroupsOfTheSameMembersNameNothing) {
 
 TEST(GroupNames, TwoCommunicatorsOfTheSameMembersGetNoName) {
   for (const bool is_named : {false, true}) {
-    Job job;
+    NamedJob job;
     for (int32_t rank = 0; rank < 4; ++rank)
       job.comms[rank].push_back({.comm_id = 300, .ranks = 4, .rank = rank, .is_named = is_named});
     const GroupNames& names = job.finish();
@@ -67,11 +67,11 @@ TEST(GroupNames, TwoCommunicatorsOfTheSameMembersGetNoName) {
 }
 
 TEST(GroupNames, TheOrderOfMembersCounts) {
-  Job job;
+  NamedJob job;
   for (int32_t rank = 0; rank < 4; ++rank)
     job.groups[rank][0] = {.name = "tp:1", .ranks = 4, .progression = {}, .listed = {3, 2, 1, 0}};
   EXPECT_EQ(job.finish().of(100, 4), "");
-  Job turned;
+  NamedJob turned;
   for (int32_t rank = 0; rank < 4; ++rank) {
     turned.groups[rank][0] = {.name = "tp:1", .ranks = 4, .progression = {}, .listed = {3, 2, 1, 0}};
     turned.comms[rank][0].rank = 3 - rank;
@@ -80,7 +80,7 @@ TEST(GroupNames, TheOrderOfMembersCounts) {
 }
 
 TEST(GroupNames, AMemberThatDeclaresNothingLeavesNoName) {
-  Job job;
+  NamedJob job;
   job.groups[2].clear();
   const GroupNames& names = job.finish();
   EXPECT_EQ(names.of(100, 4), "");
@@ -89,31 +89,31 @@ TEST(GroupNames, AMemberThatDeclaresNothingLeavesNoName) {
 }
 
 TEST(GroupNames, AMemberThatLeftNoFileTakesNone) {
-  Job job;
+  NamedJob job;
   job.groups[3].clear();
   job.comms[3].clear();
   EXPECT_EQ(job.finish().of(100, 4), "tp:1");
   // Rank 0 alone is the first of both.
-  Job lonely;
+  NamedJob lonely;
   for (const size_t rank : {1, 2, 3, 4, 8, 12}) lonely.comms[rank].clear(), lonely.groups[rank].clear();
   EXPECT_EQ(lonely.finish().of(100, 4), "");
 }
 
 TEST(GroupNames, AGroupThatThreadsDeclaredTwiceIsOne) {
-  Job job;
+  NamedJob job;
   for (int32_t rank = 0; rank < 4; ++rank) job.groups[rank].push_back(tensor_of(rank));
   EXPECT_EQ(job.finish().of(100, 4), "tp:1");
 }
 
 TEST(GroupNames, ARunThatClaimsTooManyIsLeftAlone) {
-  Job job;
+  NamedJob job;
   for (uint64_t i = 0; i <= GroupNames::kMostOfProcess; ++i)
     job.comms[9].push_back({.comm_id = 1000 + i, .ranks = 7, .rank = 0});
   EXPECT_EQ(job.finish().of(100, 4), "");
 }
 
 TEST(GroupNames, AnUnknownCommunicatorCouldBeAny) {
-  Job job;
+  NamedJob job;
   job.comms[1].push_back({.comm_id = 0, .ranks = 4, .rank = 1});
   const GroupNames& names = job.finish();
   EXPECT_EQ(names.of(100, 4), "");

@@ -124,7 +124,7 @@ UNION ALL
 SELECT NULL, p.id, p.rank, NULL, 'kernels', coalesce(k.n, 0), m.n,
        CASE WHEN k.n IS NULL THEN 'zero' WHEN k.n * 2 < m.n THEN 'low' ELSE 'note' END
 FROM process p LEFT JOIN kernels k ON k.process = p.id JOIN (SELECT max(n) AS n FROM kernels) m
-WHERE coalesce(k.n, 0) * 5 < m.n * 4
+WHERE coalesce(k.n, 0) * 5 < m.n * 4 AND (p.rank >= 0 OR k.n IS NOT NULL OR NOT EXISTS (SELECT 1 FROM process WHERE rank >= 0))
 UNION ALL
 SELECT run_comm, NULL, NULL, NULL, 'members', present, ranks, 'missing-ranks' FROM most WHERE present < ranks
 UNION ALL
@@ -132,7 +132,8 @@ SELECT NULL, NULL, NULL, NULL, 'processes', count(DISTINCT rank), max(world), 'm
 WHERE rank >= 0 HAVING count(DISTINCT rank) < max(world)
 UNION ALL
 SELECT NULL, p.id, p.rank, NULL, 'operations', 0, NULL, 'zero' FROM process p
-WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives + c.p2ps > 0);
+WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives + c.p2ps > 0)
+      AND (p.rank >= 0 OR EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id) OR NOT EXISTS (SELECT 1 FROM process WHERE rank >= 0));
 )SQL";
 
 // What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical

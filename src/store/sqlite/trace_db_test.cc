@@ -499,6 +499,21 @@ TEST_F(TraceDbTest, AsymmetryNamesProcessesWhoseGpusDidLess) {
             "1|290|364|note\n2|100|364|low");
 }
 
+TEST_F(TraceDbTest, ALauncherThatDidNothingIsNoAsymmetry) {
+  struct WithLauncher : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    size_t processes() const override { return SyntheticRun::processes() + 1; }
+    Result<void> load(size_t i, Trace& trace) override {
+      if (i < SyntheticRun::processes()) return SyntheticRun::load(i, trace);
+      trace.processes.append({.rank = -1});
+      return {};
+    }
+  } run({.ops = 2, .gpu_times = true});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(query("SELECT count(*) FROM process WHERE rank < 0"), "1");
+  EXPECT_EQ(query("SELECT what, process FROM asymmetry"), "");
+}
+
 TEST_F(TraceDbTest, AsymmetryNamesMissingRanks) {
   struct Half : SyntheticRun {
     using SyntheticRun::SyntheticRun;

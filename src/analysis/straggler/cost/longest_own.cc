@@ -36,7 +36,7 @@ constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();  // in the st
 constexpr float kOfAPause = 0.5f;                                   // what ranks may differ by in it
 constexpr float kSinglePause = 0.25f;  // of a single delay: a pause of all that is no smaller explains it
 constexpr double kLeastLead = 2 * kShare;
-constexpr double kAlike = 2;  // what ranks of one host work longer, the most beside that of half of them
+constexpr double kUnlike = 2;       // times as much as half of the host: one that works well longer
 constexpr double kNearlyAll = 0.8;  // of all leads, one rank's
 
 using Series = std::vector<float>;
@@ -317,7 +317,7 @@ class Comparison {
     const auto least = shares.begin() + static_cast<std::ptrdiff_t>(without);
     std::nth_element(shares.begin(), least, shares.end());
     const double most = *std::max_element(least, shares.end());
-    const double share = unit.size() == 1 || most <= kAlike * *least ? std::min(*least, 1.0) : 0;
+    const double share = unit.size() == 1 || most <= kUnlike * *least ? std::min(*least, 1.0) : 0;
     for (double* ns : {&longest.lead.low, &longest.lead.middle, &longest.lead.high, &longest.per_step_ns})
       *ns *= share;
     const Rank& first = ranks_[unit.front()];
