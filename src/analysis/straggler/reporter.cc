@@ -54,6 +54,14 @@ FindingId id_of(FindingClass kind, const Pattern& pattern) {
   return on_host ? FindingId::kHostLate : FindingId::kGpuLate;
 }
 
+// Whichever steps are drawn, one rank costs more than each of the others, and a share that matters.
+bool one_leads(const Turns& turns, double span_ns) {
+  if (turns.costliest.empty() || turns.costliest.front().second.middle < kShare * span_ns) return false;
+  return std::all_of(turns.costliest.begin() + 1, turns.costliest.end(), [&](const auto& other) {
+    return other.second.high < turns.costliest.front().second.low;
+  });
+}
+
 }  // namespace
 
 std::string Reporter::step_text(size_t step) const {
@@ -305,11 +313,22 @@ void Reporter::report(const FewDelays& few) {
 
 void Reporter::report(const Turns& turns) {
   Finding finding = begin(FindingId::kImbalanceRotating, turns.total_ns);
-  finding.statement =
-      std::string(turns.one ? "no rank stands out: some are late now and then, too rarely to name one, "
-                            : "no rank stands out: ranks take turns being late, ") +
-      "and waiting for the last one costs " + text(turns.total_ns) + " (" +
-      wording::percent(turns.total_ns / costs_.span_ns) + " of the run)";
+  const std::string total =
+      text(turns.total_ns) + " (" + wording::percent(turns.total_ns / costs_.span_ns) + " of the run)";
+  if (one_leads(turns, costs_.span_ns)) {
+    const auto& [process, cost] = turns.costliest.front();
+    finding.statement = job_.process_name(process) + " cost the others most, " + text(cost.middle) + " (" +
+                        wording::percent(cost.middle / costs_.span_ns) +
+                        " of the run), too rarely to tell a habit from chance; waiting for the last rank, "
+                        "whichever it is, costs " +
+                        total;
+    finding.needed_evidence = "a longer recording: it shows whether that rank is late again";
+  } else {
+    finding.statement =
+        std::string(turns.one ? "no rank stands out: some are late now and then, too rarely to name one, "
+                              : "no rank stands out: ranks take turns being late, ") +
+        "and waiting for the last one costs " + total;
+  }
   finding.effect =
       Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
   finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +

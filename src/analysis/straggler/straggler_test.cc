@@ -145,6 +145,25 @@ TEST(Straggler, BlamesNobodyWhereLatenessGoesRound) {
   EXPECT_TRUE(findings[0].ranks.empty());
 }
 
+// Three delays of one rank are no habit, but nobody takes turns with it.
+TEST(Straggler, SaysWhoCostMostWithoutBlame) {
+  const auto of_others = [](double ms) {
+    auto extra = [ms](uint32_t rank, uint32_t step) {
+      if (rank == 1) return step == 4 || step == 7 || step == 10 ? 4.0 : 0.0;
+      return step % 4 == 2 && step / 4 % 4 == rank ? ms : 0.0;
+    };
+    const std::vector<Finding> findings = Job(extra, nothing).findings();
+    EXPECT_EQ(findings.size(), 1u);
+    return findings.empty() ? Finding(FindingId{}) : findings.front();
+  };
+  const Finding led = of_others(0.3), even = of_others(4);
+  EXPECT_EQ(id_text(led.id), "imbalance.rotating");
+  EXPECT_EQ(led.statement.find("rank 1 cost the others most, "), 0u) << led.statement;
+  EXPECT_TRUE(led.ranks.empty());
+  EXPECT_FALSE(led.needed_evidence.empty());
+  EXPECT_EQ(even.statement.find("no rank stands out"), 0u) << even.statement;
+}
+
 TEST(Straggler, ComparesHostsThatAreNotAlignedEachByItself) {
   std::vector<Finding> findings = Job(rank3_from_step_5, nothing, true, 2).findings(false);
   ASSERT_EQ(findings.size(), 1u) << "ranks 2 and 3 share a host";
