@@ -46,7 +46,8 @@ TEST(FleetAnswer, FitsANarrowTerminal) {
                        : column.kind == store::FleetColumn::Kind::kTime ? "1794162202000000000"
                                                                         : "28");
     const std::string text = answer_text(of, answer_with(row), 30);
-    for (const std::string_view line : lines(text.substr(text.find("\n\n"))))
+    const std::string rows = text.substr(text.find("\n\n"));
+    for (const std::string_view line : lines(rows))
       EXPECT_LE(columns(line), size_t{80}) << of.name << ": " << line;
   }
   unsetenv("COLUMNS");
