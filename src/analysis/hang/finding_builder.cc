@@ -53,7 +53,7 @@ Finding FindingBuilder::make(FindingId id, const Block& block, const std::vector
   if (block.process != model::kNoRow) {
     if (block.kind != Block::Kind::kInit) analysis::name_operation(job_, block.process, block.op, finding);
     if (auto since = job_.common_ns(block.process, block.since_ns)) finding.since_ns = since->ns;
-    add_wait(block, finding);
+    add_wait(block, waiting, finding);
   }
   add_open_kernels(job_state_, actors, block, finding);
   add_places(job_state_, block, finding.evidence);
@@ -72,11 +72,16 @@ void FindingBuilder::blame(const std::vector<uint32_t>& actors, Finding& finding
   std::sort(finding.ranks.begin(), finding.ranks.end());
 }
 
-void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
-  const std::string longest =
-      block.waiting.size() == 1 ? "" : "; " + job_.process_name(block.process) + " longest";
+void FindingBuilder::add_wait(const Block& block, size_t waiting, Finding& finding) const {
+  const size_t inside = block.waiting.size();
+  const std::string longest = inside == 1 ? "" : "; " + job_.process_name(block.process) + " longest";
+  const std::string behind = waiting <= inside
+                                 ? ""
+                                 : "; " + wording::count(waiting - inside, "rank") +
+                                       (waiting - inside == 1 ? " waits" : " wait") + " in other operations";
   // How long is the finding's effect.
-  finding.evidence.push_back("waiting: " + list(block.waiting) + longest);
+  finding.evidence.push_back((behind.empty() ? "waiting: " : "waiting in it: ") + list(block.waiting) +
+                             longest + behind);
   finding.evidence.push_back(block.patience.measured
                                  ? "longest gap between two operations before this wait: " +
                                        duration(block.patience.normal_ns)

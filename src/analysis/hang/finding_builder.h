@@ -50,7 +50,7 @@ class FindingBuilder {
 
  private:
   model::Who who_is(uint32_t actor) const;
-  void add_wait(const Block& block, Finding& finding) const;
+  void add_wait(const Block& block, size_t waiting, Finding& finding) const;
   const JobState& job_state_;
   const model::Job& job_;
 };
