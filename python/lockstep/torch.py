@@ -42,22 +42,25 @@ class Watch:
 def _group_declarer() -> Callable[[], None]:
     """What declares the process groups that NCCL serves when it is called, and those made since when it is called again."""
     names: dict[Any, str] = {}
-    newest: Any = None
+    newest: Any = None  # its id and name: to hold the group itself would keep it alive
     length, is_over = 0, False
 
     def look() -> None:
         nonlocal names, newest, length, is_over
         # A dict keeps the order of creation, so that a new group changes its length or its last key.
-        if names and len(names) == length and next(reversed(names)) is newest:
-            return
+        if names and len(names) == length:
+            last = next(reversed(names), None)
+            if (id(last), names.get(last)) == newest:
+                return
         c10d = sys.modules.get("torch.distributed.distributed_c10d")
         if c10d is None or is_over:
             return
         try:
             names = c10d._world.pg_names
-            length, newest = len(names), next(reversed(names), None)
+            last = next(reversed(names), None)
+            length, newest = len(names), (id(last), names.get(last))
             _declare(c10d._world, names)
-        except (AttributeError, KeyError, TypeError) as failed:
+        except Exception as failed:  # a step of training must not fail for a name
             names, is_over = {}, True
             warnings.warn(f"lockstep: this PyTorch does not tell its process groups, which stay without names: {failed!r}", stacklevel=3)
 
@@ -65,7 +68,7 @@ def _group_declarer() -> Callable[[], None]:
 
 
 def _declare(world: Any, names: Mapping[Any, str]) -> None:
-    for group, name in names.items():
+    for group, name in list(names.items()):  # another thread may make one meanwhile
         if "nccl" in str(world.pg_backend_config[group]).lower():
             places: Mapping[int, int] = world.pg_group_ranks[group]
             Group(str(name), sorted(places, key=places.__getitem__), group.rank(), getattr(group, "group_desc", None))

@@ -70,6 +70,8 @@ join::TimeSpan ras_span(const readers::ras::RasModel& model) {
   for (const auto& snapshot : model.snapshots) {
     std::tm parts{};
     if (strptime(snapshot.time.c_str(), "%Y-%m-%d %H:%M:%S", &parts) == nullptr) continue;
+    constexpr int kYears[] = {2000 - 1900, 2200 - 1900};  // others are no time of a job, and may not fit
+    if (parts.tm_year < kYears[0] || parts.tm_year > kYears[1]) continue;
     const int64_t at_ns = int64_t{timegm(&parts)} * 1'000'000'000;
     span.first_ns = span.first_ns == 0 ? at_ns : std::min(span.first_ns, at_ns);
     span.last_ns = std::max(span.last_ns, at_ns);

@@ -21,8 +21,8 @@ function exposedText(page: StepsPage): string | null {
   const measured = known(page.split)?.average.filter((row) => row.exposed_ns !== null) ?? [];
   const length = sum(measured, (row) => row.length_ns);
   if (length > 0) return percent(sum(measured, (row) => row.exposed_ns) / length);
-  const { p50_ns, exposed_at_most_p50_ns } = page.figures;
-  return p50_ns === null || exposed_at_most_p50_ns === null ? null : `at most ${percent(exposed_at_most_p50_ns / p50_ns)}`;
+  const bound = page.figures.exposed_at_most_p50_ns;
+  return bound === null ? null : `at most ${duration(bound)} of a step (median)`;
 }
 
 function stepFacts(report: Report): (readonly [string, Child])[] {

@@ -3,6 +3,9 @@
 // ends), verdicts.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
+#include <span>
 
 #include "analysis/analysis.h"
 #include "analysis/hang/verdicts.h"
@@ -11,18 +14,21 @@
 namespace lockstep::analysis::hang {
 namespace {
 
-// Who waits in anything that does not go on, as ranks. That all have called a silent operation holds nobody.
-std::vector<int32_t> waiting_ranks(const JobState& job_state, const std::vector<Block>& blocks) {
-  std::vector<int32_t> ranks;
+// Who waits in anything that does not go on, as ranks: for the only finding all of them, for one of several
+// those in its communicator. That all have called a silent operation holds nobody.
+void set_waiting(const JobState& job_state, const std::vector<Block>& blocks, std::span<Finding> findings) {
+  std::map<uint32_t, std::set<int32_t>> by_comm;  // of one finding all under 0
   for (const Block& block : blocks) {
     if (block.kind == Block::Kind::kSilent && block.missing.empty() && block.absent.empty()) continue;
+    std::set<int32_t>& ranks = by_comm[findings.size() == 1 ? 0 : block.comm];
     for (const uint32_t actor : block.waiting) {
-      if (job_state.actor(actor).rank >= 0) ranks.push_back(job_state.actor(actor).rank);
+      if (job_state.actor(actor).rank >= 0) ranks.insert(job_state.actor(actor).rank);
     }
   }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
+  for (Finding& finding : findings) {
+    const auto ranks = by_comm.find(findings.size() == 1 ? 0 : finding.comm_row.value_or(model::kNoRow));
+    if (ranks != by_comm.end()) finding.waiting.assign(ranks->second.begin(), ranks->second.end());
+  }
 }
 
 void run(const model::Job& job, std::vector<Finding>& findings) {
@@ -35,7 +41,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   // Each further question is asked only where the one before found nothing, so a weaker statement never
   // stands beside a stronger one.
   add_verdicts(job_state, blocks, culprits, findings);
-  for (size_t i = before; i < findings.size(); ++i) findings[i].waiting = waiting_ranks(job_state, blocks);
+  set_waiting(job_state, blocks, std::span(findings).subspan(before));
   if (findings.size() == before) add_missing_evidence(job_state, blocks, findings);
   if (findings.size() == before) {
     std::vector<Finding> ends;

@@ -54,11 +54,16 @@ FindingId id_of(FindingClass kind, const Pattern& pattern) {
   return on_host ? FindingId::kHostLate : FindingId::kGpuLate;
 }
 
-// Whichever steps are drawn, one rank costs more than each of the others, and a share that matters.
-bool one_leads(const Turns& turns, double span_ns) {
-  if (turns.costliest.empty() || turns.costliest.front().second.middle < kShare * span_ns) return false;
+// Whichever steps are drawn, one rank costs more than each of the others, well more in all, and surely a
+// share that matters. What own time alone shows is a bound, and no cost.
+bool one_leads(const Turns& turns, const DelayCost& costs) {
+  if (turns.costliest.size() < 2) return false;
+  const auto& [process, most] = turns.costliest.front();
+  const auto rank = std::find_if(costs.ranks.begin(), costs.ranks.end(),
+                                 [&](const RankCost& of) { return of.process == process; });
+  if (rank == costs.ranks.end() || most.middle * rank->sure_share < kShare * costs.span_ns) return false;
   return std::all_of(turns.costliest.begin() + 1, turns.costliest.end(), [&](const auto& other) {
-    return other.second.high < turns.costliest.front().second.low;
+    return other.second.high < most.low && kStandOut * other.second.middle <= most.middle;
   });
 }
 
@@ -315,7 +320,7 @@ void Reporter::report(const Turns& turns) {
   Finding finding = begin(FindingId::kImbalanceRotating, turns.total_ns);
   const std::string total =
       text(turns.total_ns) + " (" + wording::percent(turns.total_ns / costs_.span_ns) + " of the run)";
-  if (one_leads(turns, costs_.span_ns)) {
+  if (one_leads(turns, costs_)) {
     const auto& [process, cost] = turns.costliest.front();
     finding.statement = job_.process_name(process) + " cost the others most, " + text(cost.middle) + " (" +
                         wording::percent(cost.middle / costs_.span_ns) +

@@ -170,7 +170,7 @@ std::string Table::hidden_text(const std::vector<Shown>& shown, std::string_view
     if (std::none_of(shown.begin(), shown.end(), [&](const Shown& one) { return one.column == i; }))
       hidden += (hidden.empty() ? "" : ", ") + columns_[i].heading;
   if (hidden.empty()) return {};
-  hidden = "No room for " + hidden + "; a wider terminal or a pipe shows them.";
+  hidden = "No room for " + hidden + "; a wider terminal shows them.";
   return std::string(indent) + wrap(hidden, indent.size(), width) + '\n';
 }
 

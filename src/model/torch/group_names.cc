@@ -55,11 +55,16 @@ bool GroupNames::is_of(const Members& members, uint32_t group) const {
 }
 
 bool GroupNames::is_only_comm_of(uint32_t group, const Members& members, const Key& key) const {
+  std::map<Key, bool> asked;  // its members share them
   return std::all_of(members.list.begin(), members.list.end(), [&](const Member& member) {
     const auto& comms = processes_[member.process].comms;
     return std::none_of(comms.begin(), comms.end(), [&](const Comm& other) {
-      if (other.ranks != groups_[group].ranks || Key(other.comm_id, other.ranks) == key) return false;
-      return other.comm_id == 0 || is_of(comms_.at({other.comm_id, other.ranks}), group);
+      const Key its(other.comm_id, other.ranks);
+      if (other.ranks != groups_[group].ranks || its == key) return false;
+      if (other.comm_id == 0) return true;
+      const auto [at, is_new] = asked.try_emplace(its);
+      if (is_new) at->second = is_of(comms_.at(its), group);
+      return at->second;
     });
   });
 }

@@ -33,7 +33,7 @@ class GroupNames {
     int32_t global_rank(int32_t rank) const;  // -1 unknown
   };
   // More than any process of a real job has; of a run with one that says so nothing is named.
-  static constexpr size_t kMostOfProcess = 1024;
+  static constexpr size_t kMostOfProcess = 256;
   // One process: its rank in the job, what NCCL told, and what the program declared.
   void add(int32_t global_rank, std::vector<Comm> comms, const std::vector<Group>& groups);
   // After the last `add`.

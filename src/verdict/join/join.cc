@@ -495,7 +495,8 @@ class Joiner {
         if (gap == 0) continue;
         analysis::Finding finding(FindingId::kEvidenceMissingOtherTime);
         finding.statement = "the " + sources_[i].source + " and the " + sources_[j].source + " are " +
-                            (gap < kOtherRunNs ? "from different times" : "of different runs") +
+                            (gap < kOtherRunNs ? "from different times"
+                                               : "more than a day apart, so probably of different runs") +
                             ": each was judged by itself";
         for (const size_t of : {i, j})
           finding.evidence.push_back(sources_[of].source + ": newest record of " + newest(sources_[of].span));
