@@ -52,8 +52,8 @@ TEST(Table, ColumnsGoByNeedAndAreNamed) {
             "   0  a name of several   12 MiB  1,234 ms\n"
             "      words\n"
             "   1  short                1 MiB      1 ms\n"
-            "No room for enqueue; a wider terminal shows\n"
-            "them.\n");
+            "No room for enqueue; a wider terminal\n"
+            "shows them.\n");
   const std::string narrow = wide_table().text("", 34);
   EXPECT_NE(narrow.find("No room for bytes, enqueue; "), std::string::npos) << narrow;
 }
