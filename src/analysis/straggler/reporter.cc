@@ -58,7 +58,8 @@ FindingId id_of(FindingClass kind, const Pattern& pattern) {
 // share that matters. What own time alone shows is a bound, and no cost.
 bool one_leads(const Turns& turns, const DelayCost& costs) {
   if (turns.costliest.size() < 2) return false;
-  const auto& [process, most] = turns.costliest.front();
+  const uint32_t process = turns.costliest.front().first;
+  const Interval& most = turns.costliest.front().second;
   const auto rank = std::find_if(costs.ranks.begin(), costs.ranks.end(),
                                  [&](const RankCost& of) { return of.process == process; });
   if (rank == costs.ranks.end() || most.middle * rank->sure_share < kShare * costs.span_ns) return false;
