@@ -112,8 +112,11 @@ bool forbid_threads() {
 }
 
 TEST_F(Keeper, ItsAbsenceIsSaid) {
+  constexpr int kNoFilter = 7;
+  if (run_child(settings(), [] { _exit(forbid_threads() ? 0 : kNoFilter); }).code == kNoFilter)
+    GTEST_SKIP() << "no filter of system calls here, as under QEMU";
   LksFile file = record([] {
-    if (!forbid_threads()) _exit(0);
+    ASSERT_TRUE(forbid_threads());
     NcclPlugin<5> plugin;
     plugin.init(0x1234, nullptr, 8, 3, hear);
     EXPECT_NE(g_messages.find("WARN lockstep: writing "), std::string::npos) << g_messages;
