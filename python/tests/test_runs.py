@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import lockstep  # noqa: E402
 import lockstep.torch  # noqa: E402
 import notebook_cells  # noqa: E402
+import stand_ins  # noqa: E402
 from lockstep import _arrow  # noqa: E402
 
 BIN = os.environ.get("LOCKSTEP_TEST_BIN", "")
@@ -165,19 +166,6 @@ class Runs(unittest.TestCase):
         self.assertEqual(table.to_polars().to_dict(as_series=False), table.to_dict())
 
 
-class FakeOptimizer:
-    def __init__(self):
-        self.hooks = []
-
-    def register_step_post_hook(self, hook):
-        self.hooks.append(hook)
-        return types.SimpleNamespace(remove=lambda: self.hooks.remove(hook))
-
-    def step(self):
-        for hook in self.hooks:
-            hook(self, (), {})
-
-
 class TorchTest(unittest.TestCase):
     """The calls of the library, kept in `said`."""
 
@@ -199,7 +187,7 @@ class TorchTest(unittest.TestCase):
 
 class Torch(TorchTest):
     def test_steps_follow_the_optimizer(self):
-        optimizer = FakeOptimizer()
+        optimizer = stand_ins.Optimizer()
         with lockstep.torch.watch(optimizer, first_step=5):
             optimizer.step()
             optimizer.step()
@@ -234,7 +222,7 @@ class Torch(TorchTest):
 
     def test_nothing_without_a_recorder(self):
         self.api = None
-        optimizer = FakeOptimizer()
+        optimizer = stand_ins.Optimizer()
         before = len(gc.callbacks)
         lockstep.torch.watch(optimizer, gc=True, groups=True)
         self.assertEqual((optimizer.hooks, len(gc.callbacks)), ([], before))
@@ -278,7 +266,7 @@ class TorchGroups(TorchTest):
         self.assertEqual(self.groups(), [("0", [0, 1, 2, 3], 2, "default_pg"), ("2", [3, 2], 1, "mesh_tp")])
 
     def test_later_groups_are_declared_at_the_next_step(self):
-        optimizer = FakeOptimizer()
+        optimizer = stand_ins.Optimizer()
         with lockstep.torch.watch(optimizer, groups=True):
             self.assertEqual(self.groups(), [])
             first = self.new_group("0", "default_pg", [0, 1], 0)
@@ -294,7 +282,7 @@ class TorchGroups(TorchTest):
 
     def test_a_pytorch_that_keeps_them_elsewhere_is_said_once(self):
         del self.world.pg_names
-        optimizer = FakeOptimizer()
+        optimizer = stand_ins.Optimizer()
         with self.assertWarnsRegex(UserWarning, "process groups"):
             lockstep.torch.watch(optimizer, groups=True)
         with warnings.catch_warnings():

@@ -27,8 +27,6 @@ using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
 
-// Another run's, as evidence of any kind is distinguished from it (verdict/join/join.h).
-constexpr int64_t kOtherTimeNs = 600'000'000'000;
 constexpr size_t kMostCongestion = 2;
 
 // Paths as /sys has them: one part for each bridge on the way.
@@ -71,13 +69,9 @@ class Joining {
 
  private:
   bool is_of_this_run(const HostSamples& host) const {
-    for (const Evidence& evidence : evidence_)
-      // Evidence without a time excludes nothing.
-      if (const int64_t apart = kOtherTimeNs + evidence.span.zone_ns;
-          evidence.span.first_ns > 0 &&
-          (host.last_ns < evidence.span.first_ns - apart || host.first_ns > evidence.span.last_ns + apart))
-        return false;
-    return true;
+    const join::TimeSpan span{.first_ns = host.first_ns, .last_ns = host.last_ns};
+    return std::all_of(evidence_.begin(), evidence_.end(),
+                       [&](const Evidence& evidence) { return join::same_time(evidence.span, span); });
   }
 
   void add_other_time() {
