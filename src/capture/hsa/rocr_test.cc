@@ -236,6 +236,28 @@ TEST_F(HipTest, EventsOfTheProgramKeepTheirTimes) {
   f.expect_sums();
 }
 
+// Nodes come as packets of the launching stream's queue, each replay anew; no plugin sees these launches, so
+// the communicator in the arguments is what tells whose they are.
+TEST_F(HipTest, KernelsOfEachReplayOfAGraph) {
+  constexpr size_t kReplays = 5;
+  for (const char* mode : {"default", "lite"}) {
+    SCOPED_TRACE(mode);
+    RunDirectory run;
+    RocrTest::run({"lockstep-hip-job", kCode, "0", std::to_string(kReplays)},
+                  {{"LOCKSTEP_MODE", mode}, {"LOCKSTEP_DIR", run.path()}});
+    const HsaFile f(run.files().at(0));
+    std::map<std::string, size_t> of_the_graph;
+    for (const auto& dispatch : f.finished()) {
+      const std::string name = f.symbol(dispatch.symbol);
+      if (dispatch.arguments == 0x2222000 || name == "plain_compute") ++of_the_graph[name];
+    }
+    EXPECT_EQ(of_the_graph["ncclDevKernel_Generic_1"], 2 * kReplays);
+    // And the one outside the graph.
+    EXPECT_EQ(of_the_graph["plain_compute"], std::string(mode) == "lite" ? 0u : 6 * kReplays + 1);
+    f.expect_sums();
+  }
+}
+
 TEST_F(HipTest, LiteKeepsRcclsKernels) {
   run({"lockstep-hip-job", kCode, "40"}, {{"LOCKSTEP_MODE", "lite"}});
   const HsaFile f = file();
