@@ -236,6 +236,30 @@ TEST_F(HipTest, EventsOfTheProgramKeepTheirTimes) {
   f.expect_sums();
 }
 
+// HSA is masked by ROCR_VISIBLE_DEVICES alone; the others choose among what that leaves. Whatever the mix,
+// kernels are those of the GPU on which they ran.
+TEST_F(HipTest, KernelsAreOfTheirGpuUnderEveryMixOfMasks) {
+  const struct {
+    std::map<std::string, std::string> masks;
+    const char* pci;
+  } cases[] = {{{{"HIP_VISIBLE_DEVICES", "2"}}, "0000:13:00.0"},
+               {{{"CUDA_VISIBLE_DEVICES", "3"}}, "0000:14:00.0"},
+               {{{"ROCR_VISIBLE_DEVICES", "3,1"}, {"HIP_VISIBLE_DEVICES", "1"}}, "0000:12:00.0"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.pci);
+    RunDirectory run;
+    std::map<std::string, std::string> with = one.masks;
+    with.insert({{"LOCKSTEP_SIM_GPUS", "4"}, {"LOCKSTEP_DIR", run.path()}});
+    RocrTest::run({"lockstep-hip-job", kCode, "4"}, with);
+    const HsaFile f(run.files().at(0));
+    std::map<uint32_t, std::string> pci;
+    for (const auto& agent : f.all<format::GpuAgentDef>(format::Def::kGpuAgent))
+      pci[agent.head.id] = agent.pci;
+    EXPECT_GE(f.finished().size(), 6u);
+    for (const auto& dispatch : f.finished()) EXPECT_EQ(pci[dispatch.agent], one.pci);
+  }
+}
+
 // Nodes come as packets of the launching stream's queue, each replay anew; no plugin sees these launches, so
 // the communicator in the arguments is what tells whose they are.
 TEST_F(HipTest, KernelsOfEachReplayOfAGraph) {
