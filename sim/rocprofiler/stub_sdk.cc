@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <sstream>
@@ -78,7 +79,7 @@ void load_kernel(uint64_t kernel, const char* name) {
 }
 
 uint64_t launch(uint32_t gpu, uint64_t queue, uint64_t kernel) {
-  static uint64_t dispatches = 0;
+  static std::atomic<uint64_t> dispatches{0};
   rocp::Dispatch dispatch{};
   dispatch.bytes = sizeof dispatch;
   dispatch.info.bytes = offsetof(rocp::DispatchInfo, reserved);

@@ -2,6 +2,7 @@
 // What a launch may not do: allocate, lock, or call the system. The built library's handler is called as the
 // runtime calls it. This program's own malloc and pthread_mutex_lock come first in the loader's search, and
 // count what the library asks for.
+#include <dlfcn.h>
 #include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -19,7 +20,7 @@ uintptr_t g_library_begin = 0, g_library_end = 0;
 std::atomic<uint64_t> g_allocations{0}, g_locks{0};
 thread_local bool t_counts = false;
 
-void count(std::atomic<uint64_t>& counter, const void* caller) {
+[[maybe_unused]] void count(std::atomic<uint64_t>& counter, const void* caller) {
   const auto at = reinterpret_cast<uintptr_t>(caller);
   if (t_counts && at >= g_library_begin && at < g_library_end) ++counter;
 }
@@ -30,15 +31,15 @@ void count(std::atomic<uint64_t>& counter, const void* caller) {
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
-__attribute__((visibility("default"))) void* malloc(size_t bytes) {
+__attribute__((visibility("default"))) void* malloc(size_t bytes) noexcept {
   count(g_allocations, __builtin_return_address(0));
   return __libc_malloc(bytes);
 }
-__attribute__((visibility("default"))) void* calloc(size_t number, size_t bytes) {
+__attribute__((visibility("default"))) void* calloc(size_t number, size_t bytes) noexcept {
   count(g_allocations, __builtin_return_address(0));
   return __libc_calloc(number, bytes);
 }
-__attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
+__attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   using Lock = int (*)(pthread_mutex_t*);
   static std::atomic<Lock> real{nullptr};
   if (real.load() == nullptr) real.store(reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock")));
