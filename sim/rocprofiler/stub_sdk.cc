@@ -110,10 +110,27 @@ uint64_t now() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
+// Both sides of a call of roctx.
+void mark(rocp::MarkerOperation operation, rocp::Marker marker, uint64_t returned = 0) {
+  marker.bytes = sizeof marker;
+  call(rocp::kMarkers, operation, rocp::kEnter, &marker, nullptr);
+  marker.returned = returned;
+  call(rocp::kMarkers, operation, rocp::kExit, &marker, nullptr);
+}
+void push(const char* text) { mark(rocp::kPush, {.bytes = 0, .text = text, .returned = 0}); }
+void pop() { mark(rocp::kPop, {}); }
+uint64_t start_range(const char* text) {
+  static std::atomic<uint64_t> ranges{0};
+  const uint64_t range = ++ranges;
+  mark(rocp::kStartRange, {.bytes = 0, .text = text, .returned = 0}, range);
+  return range;
+}
+void stop_range(uint64_t range) { mark(rocp::kStopRange, {.bytes = 0, .range = range, .returned = 0}); }
+
 }  // namespace
 
 extern "C" {
-lockstep::sim::StubSdk stub_sdk{start, load_kernel, launch, end, now};
+lockstep::sim::StubSdk stub_sdk{start, load_kernel, launch, end, now, push, pop, start_range, stop_range};
 
 rocp::Status rocprofiler_create_context(rocp::ContextId* context) {
   context->handle = 1;

@@ -23,6 +23,11 @@ struct StubSdk {
   // At times of the SDK's clock.
   void (*end)(uint64_t own, uint64_t start, uint64_t stop);
   uint64_t (*now)();
+  // roctx.
+  void (*push)(const char* text);
+  void (*pop)();
+  uint64_t (*start_range)(const char* text);
+  void (*stop_range)(uint64_t range);
 };
 
 }  // namespace lockstep::sim

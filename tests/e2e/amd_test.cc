@@ -48,7 +48,7 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   const Finished finished =
       do_here(lockstep({"trace", "-o", "t.db", "--", LOCKSTEP_BIN_DIR "/lockstep-sdk-job",
                         LOCKSTEP_LIB_DIR "/stub-sdk/librocprofiler-sdk.so", "50"}),
-              {{"LOCKSTEP_HSA", "sdk"}});
+              {{"LOCKSTEP_HSA", "sdk,ranges"}});
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_EQ(finished.out, "1\n") << finished;
   const Finished asked = do_here(
@@ -57,6 +57,8 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
        "JOIN rocpd_string s ON s.id = description_id"});
   // A clock's rate is known to some ppm.
   EXPECT_EQ(asked.out, "50|1|1|compute(float*)\n") << asked;
+  const Finished ranges = do_here({"sqlite3", "t.db", "SELECT name, kind, ns > 500000 FROM ranges"});
+  EXPECT_TRUE(ranges.out.starts_with("all kernels|") && ranges.out.ends_with("|1\n")) << ranges;
   EXPECT_TRUE(has(do_here(lockstep({"info", "t.db"})).out, "recorded OK")) << "counters";
 }
 

@@ -2,7 +2,7 @@
 // How the library comes into a process: rocprofiler-sdk loads what ROCP_TOOL_LIBRARIES names and calls
 // rocprofiler_configure before AMD's runtime can launch anything. Another tool in the process, PyTorch's
 // among them, is another client of the same SDK: both get all kernels.
-//   LOCKSTEP_HSA   off (format/hsa_setting.h)
+//   LOCKSTEP_HSA   off, or ranges: of roctx, too (format/hsa_setting.h)
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,9 +11,11 @@
 #include "capture/core/clock.h"
 #include "capture/core/locked.h"
 #include "capture/core/session/session.h"
+#include "capture/cuda/ranges.h"
 #include "capture/hsa/kernel_objects.h"
 #include "capture/rocp/agents.h"
 #include "capture/rocp/dispatches.h"
+#include "capture/rocp/markers.h"
 #include "format/cuda_setting.h"
 #include "format/hsa_setting.h"
 
@@ -34,6 +36,7 @@ uint32_t g_version = 0;
 pthread_mutex_t g_turn = PTHREAD_MUTEX_INITIALIZER;  // of look_locked()
 int64_t g_clock_ns = 0, g_counters_ns = 0;
 
+bool has_word(const char* word) { return format::has_word(getenv(format::kHsaSetting), word); }
 void note(const char* what) { Session::get().add_note(format::kNoteHsa, what); }
 
 template <class Function>
@@ -94,14 +97,22 @@ void on_exit() {
   pthread_mutex_unlock(&g_turn);
 }
 
+void record(const Recording& recording) {
+  record_mode(recording);
+  cuda::record_ranges(recording.mode != format::Mode::kOff);
+}
+
 // Why nothing is captured; nullptr: it is.
 const char* start() {
   if (list_agents(g_sdk.query_agents) == 0) return "no GPU in this process";
   ContextId context{};
-  constexpr int32_t kCode[] = {kLoadCode, kDeviceSymbol}, kKernels[] = {kEnqueue, kComplete};
+  constexpr int32_t kCode[] = {kLoadCode, kDeviceSymbol}, kKernels[] = {kEnqueue, kComplete},
+                    kRanges[] = {kPush, kPop, kStartRange, kStopRange};
   if (g_sdk.create_context(&context) != kSuccess ||
       g_sdk.configure_callbacks(context, kCodeObject, kCode, 2, on_code, nullptr) != kSuccess ||
       g_sdk.configure_callbacks(context, kKernelDispatch, kKernels, 2, on_dispatch, nullptr) != kSuccess ||
+      (has_word(format::kHsaRanges) &&
+       g_sdk.configure_callbacks(context, kMarkers, kRanges, 4, on_marker, nullptr) != kSuccess) ||
       g_sdk.start_context(context) != kSuccess)
     return "rocprofiler-sdk refuses a context";
   atexit(on_exit);
@@ -125,8 +136,8 @@ void finalize(void*) {}
 
 Configured* configure(uint32_t version, ClientId* client, const void* caller) {
   static Configured configured{sizeof(Configured), initialize, finalize, nullptr};
-  if (format::has_word(getenv(format::kHsaSetting), format::kHsaOff) ||
-      !Session::get().open(format::Source::kHsa, {.record = record_mode, .apply_pending = on_nap}))
+  if (has_word(format::kHsaOff) ||
+      !Session::get().open(format::Source::kHsa, {.record = record, .apply_pending = on_nap}))
     return nullptr;
   Session::get().file().header()->gpu_clock = format::GpuClock::kAmdTicks;
   if (version < kOldestVersion || version >= kNextMajorVersion) {

@@ -169,6 +169,52 @@ TEST_F(SdkTest, WhatIsNotKnownOrRefusedIsLeftAloneAndSaid) {
   }
 }
 
+TEST_F(SdkTest, RangesOfRoctxByChoice) {
+  for (const bool are_wanted : {false, true}) {
+    SCOPED_TRACE(are_wanted);
+    std::filesystem::remove_all(run_.path());
+    run(
+        {}, 1,
+        [](const StubSdk& sdk) {
+          sdk.push("step");
+          sdk.push("forward");
+          const uint64_t started = sdk.start_range("transfer");
+          sdk.pop();
+          std::thread([&] { sdk.stop_range(started); }).join();
+          sdk.pop();
+          sdk.stop_range(77);              // never started
+          sdk.stop_range(started + 1024);  // its place was another's
+          sdk.start_range("open");
+        },
+        "default", are_wanted ? "ranges" : "");
+    const HsaFile f = file();
+    const auto ranges = f.all<format::RangeRecord>(Kind::kRange);
+    ASSERT_EQ(ranges.size(), are_wanted ? 4u : 0u);
+    if (!are_wanted) continue;
+    EXPECT_EQ(ranges[0].range, format::RangeKind::kNested);
+    EXPECT_EQ(ranges[2].range, format::RangeKind::kFree);
+    EXPECT_NE(ranges[1].head.stop_after, 0u);
+    const auto late = f.one<format::StateRecord>(Kind::kState);
+    EXPECT_EQ(late.head.link, format::kStateStop) << "of the one that another thread stopped";
+    EXPECT_EQ(late.target, f.records(Kind::kRange)[2].handle());
+    EXPECT_GT(ranges[0].head.stop_after, ranges[1].head.stop_after) << "the outer one";
+    EXPECT_EQ(ranges[3].head.stop_after, 0u) << "never stopped";
+    EXPECT_EQ(f.lost(), 0u);
+  }
+}
+
+TEST_F(SdkTest, MoreStartedRangesThanThereIsRoomForAreCounted) {
+  run(
+      {}, 1,
+      [](const StubSdk& sdk) {
+        for (int i = 0; i < 2000; ++i) sdk.start_range("never stopped");
+      },
+      "default", "ranges");
+  const HsaFile f = file();
+  EXPECT_EQ(f.count(Kind::kRange), 1024u);
+  EXPECT_EQ(f.lost(), 2000u - 1024u) << "counted";
+}
+
 TEST_F(SdkTest, OffMeansOff) {
   run(
       {}, 0, [](const StubSdk& sdk) { EXPECT_EQ(sdk.launch(0, 7, 1), 0u); }, "default", "off");

@@ -31,7 +31,8 @@ static_assert(sizeof(Configured) == 32);
 
 // ---- callbacks
 
-enum CallbackKind : int32_t { kCodeObject = 10, kKernelDispatch = 12 };
+enum CallbackKind : int32_t { kMarkers = 7, kCodeObject = 10, kKernelDispatch = 12 };
+enum MarkerOperation : int32_t { kPush = 1, kPop = 2, kStartRange = 3, kStopRange = 4 };
 enum CodeObjectOperation : int32_t { kLoadCode = 1, kDeviceSymbol = 2 };
 enum DispatchOperation : int32_t { kEnqueue = 1, kComplete = 2 };
 // Of a code object kEnter is its loading. What has no two sides (kComplete) is kNoPhase.
@@ -71,6 +72,19 @@ struct KernelSymbol {
   const char* name;  // ends in ".kd", or not
 };
 static_assert(sizeof(KernelSymbol) == 32 && offsetof(KernelSymbol, name) == 24);
+
+// A call of roctx. `text`: of kPush and kStartRange; `range`: of kStopRange; `returned`: at kExit of
+// kStartRange, the range.
+struct Marker {
+  uint64_t bytes;
+  union {
+    const char* text;
+    uint64_t range;
+    uint64_t words[2];
+  };
+  uint64_t returned;
+};
+static_assert(sizeof(Marker) == 32 && offsetof(Marker, text) == 8 && offsetof(Marker, returned) == 24);
 
 // ---- agents
 
