@@ -42,6 +42,14 @@ TEST_F(Amd, TheSdkWhereTheEnvironmentBringsIt) {
   EXPECT_TRUE(has(finished.err, "ROCPROFILER_REGISTER_ENABLED is 0")) << finished;
 }
 
+TEST_F(Amd, SwitchesOfTheSdkThatAreOff) {
+  Finished finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "0"}});
+  EXPECT_EQ(finished.out, std::string(kHsa) + "||1\n") << "the SDK does not come: " << finished;
+  finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "off"}, {"LOCKSTEP_HSA", "sdk"}});
+  EXPECT_TRUE(has(finished.err, "ROCPROFILER_REGISTER_FORCE_LOAD is off: rocprofiler's SDK will not load"))
+      << finished;
+}
+
 TEST_F(Amd, NeitherWhereItIsOff) { EXPECT_EQ(variables({{"LOCKSTEP_HSA", "off,sdk"}}).out, "||\n"); }
 
 TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {

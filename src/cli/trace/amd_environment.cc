@@ -3,6 +3,8 @@
 // looked for first.
 #include "cli/trace/amd_environment.h"
 
+#include <strings.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -67,12 +69,24 @@ bool is_given(const char* name) {
   return value != nullptr && *value != 0;
 }
 
+// As the SDK reads its switches.
+bool is_switched_off(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return false;
+  for (const char* off : {"0", "off", "false", "no", "n", "f"}) {
+    if (strcasecmp(value, off) == 0) return true;
+  }
+  return false;
+}
+
+constexpr const char *kForce = "ROCPROFILER_REGISTER_FORCE_LOAD", *kEnabled = "ROCPROFILER_REGISTER_ENABLED";
+
 // Asked for, or the environment brings the SDK into each process that has AMD's runtime. PyTorch's own tool
 // shows only once it is loaded.
 bool uses_sdk(const CaptureLibraries& libraries) {
   if (libraries.rocp.empty()) return false;
   return format::has_word(std::getenv(format::kHsaSetting), format::kHsaSdk) || is_given(kSdkTools) ||
-         is_given("ROCPROFILER_REGISTER_LIBRARY") || is_given("ROCPROFILER_REGISTER_FORCE_LOAD");
+         is_given("ROCPROFILER_REGISTER_LIBRARY") || (is_given(kForce) && !is_switched_off(kForce));
 }
 
 std::string missing_file(const ToolList& list) {
@@ -86,9 +100,10 @@ std::string missing_file(const ToolList& list) {
 
 std::string no_sdk_times(const ToolList& list) {
   if (!list.can_hold_ours()) return std::string(kSdkTools) + " cannot hold a path with a colon: " + list.ours;
-  const char* enabled = std::getenv("ROCPROFILER_REGISTER_ENABLED");
-  if (enabled != nullptr && std::string_view(enabled) == "0")
-    return "ROCPROFILER_REGISTER_ENABLED is 0: rocprofiler's SDK will not load our library";
+  for (const char* name : {kEnabled, kForce}) {
+    if (is_switched_off(name))
+      return std::string(name) + " is " + std::getenv(name) + ": rocprofiler's SDK will not load our library";
+  }
   return missing_file(list);
 }
 
