@@ -11,6 +11,7 @@
 
 #include "input/joined_source.h"
 #include "job/assemble/assembled_source.h"
+#include "readers/link_samples/link_samples.h"
 #include "readers/native/native.h"
 #include "readers/reader.h"
 #include "run/adopt_run.h"
@@ -138,6 +139,16 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
 
 }  // namespace
 
+namespace {
+
+void set_link_logs(const readers::Inputs& inputs, Input& input) {
+  for (const readers::FormatFiles& files : inputs.formats)
+    if (files.format == &readers::link_samples::kFormat)
+      input.source->set_link_logs(files.files, inputs.unpacker);
+}
+
+}  // namespace
+
 Result<Input> open_input(const std::vector<std::string>& paths) {
   // First of all: what dead processes left in memory belongs to their files, whose headers and sizes are read
   // next.
@@ -146,8 +157,12 @@ Result<Input> open_input(const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const std::vector<std::string> databases, named_databases(paths, others));
   if (databases.size() == 1 && others.empty()) return open_trace_db(databases[0]);
   if (databases.empty()) {
-    LOCKSTEP_ASSIGN(auto raw, readers::open(paths));
-    return make_input(job::assemble::assembled(std::move(raw)), paths);
+    LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
+    LOCKSTEP_ASSIGN(const readers::FormatFiles* files, readers::one_format(inputs));
+    LOCKSTEP_ASSIGN(auto raw, readers::open(inputs, *files));
+    Input input = make_input(job::assemble::assembled(std::move(raw)), paths);
+    set_link_logs(inputs, input);
+    return input;
   }
   std::vector<std::unique_ptr<model::TraceSource>> sources;
   for (const std::string& path : databases) {

@@ -4,6 +4,7 @@
 // time that is the one of the earlier source. Sources load without the lock, which guards the tables alone.
 #include "input/joined_source.h"
 
+#include <tuple>
 #include <utility>
 
 namespace lockstep::input {
@@ -67,6 +68,18 @@ Result<void> JoinedSource::load(size_t i, model::Trace& trace) {
 
 void JoinedSource::run_losses(model::Trace& trace) {
   for (const auto& source : sources_) source->run_losses(trace);
+}
+
+Result<void> JoinedSource::host_counters(const HostCounterVisitor& visit) {
+  std::set<std::tuple<std::string, std::string, std::string, std::string, int64_t>> seen;
+  for (const auto& source : sources_)
+    LOCKSTEP_TRY(source->host_counters([&](const model::HostCounter& counter) {
+      if (counter.values.empty()) return;
+      const int64_t first_ns = counter.values.front().time_ns;
+      if (seen.emplace(counter.host, counter.kind, counter.device, counter.name, first_ns).second)
+        visit(counter);
+    }));
+  return {};
 }
 
 std::string JoinedSource::name() const {

@@ -19,6 +19,8 @@ class JoinedSource : public model::TraceSource {
   size_t processes() const override { return places_.size(); }
   Result<void> load(size_t i, model::Trace& trace) override;
   void run_losses(model::Trace& trace) override;
+  // A counter that an earlier source has given too is left out.
+  Result<void> host_counters(const HostCounterVisitor& visit) override;
   std::string name() const override;
 
  private:

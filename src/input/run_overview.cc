@@ -16,6 +16,7 @@
 #include "model/names/chained_plugin.h"
 #include "model/names/host_name.h"
 #include "model/names/who.h"
+#include "readers/link_samples/link_samples.h"
 #include "run/mode_text.h"
 
 namespace lockstep::input {
@@ -213,6 +214,18 @@ void ObservedSource::run_losses(model::Trace& trace) {
   source_->run_losses(trace);
   for (const LossLine& loss : more_losses_)
     trace.lose(model::kNoRow, loss.stage, loss.kind, loss.count, loss.detail);
+}
+
+Result<void> ObservedSource::host_counters(const HostCounterVisitor& visit) {
+  std::vector<Error> errors = readers::link_samples::visit_counters(link_logs_, visit);
+  if (auto visited = source_->host_counters(visit); !visited) errors.push_back(visited.error());
+  for (const Error& error : errors) {
+    LossLine loss{-1, "read", "unreadable_file", error.message(), 1};
+    // Whoever asks twice loses nothing more.
+    const auto is_same = [&](const LossLine& line) { return line.detail == loss.detail; };
+    if (std::none_of(more_losses_.begin(), more_losses_.end(), is_same)) more_losses_.push_back(loss);
+  }
+  return {};
 }
 
 RunOverview ObservedSource::overview() {

@@ -80,7 +80,15 @@ class ObservedSource : public model::TraceSource {
   bool gives_parts() const override { return source_->gives_parts(); }
   Result<void> load_part(size_t i, model::ProcessPart& part) override { return source_->load_part(i, part); }
   void run_losses(model::Trace& trace) override;
+  // What cannot be read of them is a loss of the run, and no error.
+  Result<void> host_counters(const HostCounterVisitor& visit) override;
   std::string name() const override { return source_->name(); }
+  // Logs of link counters that lie beside the source's files, which does not know them. `keep` is held until
+  // the end: it owns files that were packed.
+  void set_link_logs(std::vector<std::string> logs, std::shared_ptr<void> keep) {
+    link_logs_ = std::move(logs);
+    keep_ = std::move(keep);
+  }
 
   // Of all that has been loaded; a process loaded twice counts once. Processes that failed to load are run
   // losses.
@@ -94,6 +102,8 @@ class ObservedSource : public model::TraceSource {
   };
   std::unique_ptr<model::TraceSource> source_;
   std::vector<LossLine> more_losses_;
+  std::vector<std::string> link_logs_;
+  std::shared_ptr<void> keep_;
   std::vector<Slot> slots_;
 };
 

@@ -6,14 +6,37 @@
 // Everything else belongs to one thread, and does not run beside a `load`.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/process_part.h"
 #include "model/trace.h"
 
 namespace lockstep::model {
+
+// What one counter of a host's links or GPUs was while a job ran. It belongs to a host and not to a process:
+// other jobs of the host count as well.
+struct HostCounter {
+  struct Value {
+    int64_t time_ns = 0;  // RunNs
+    uint64_t value = 0;
+    bool operator==(const Value&) const = default;
+  };
+  std::string host;
+  std::string kind;    // port nic net pci gpu
+  std::string device;  // "mlx5_0/1", "eth0", "0000:1b:00.0"
+  std::string name;    // "link_downed", "sent"
+  std::string unit;    // bytes count state MHz C mW bits Mb/s
+  bool is_gauge = false;
+  // Ascending in time, and only where it has changed. Of a gauge its value; else how much it has grown since
+  // the first one: wraps and resets do not show.
+  std::vector<Value> values;
+  bool operator==(const HostCounter&) const = default;
+};
 
 class TraceSource {
  public:
@@ -32,6 +55,9 @@ class TraceSource {
   }
   // Losses of the run itself (a file that is no trace, a process without a file): rows with process kNoRow.
   virtual void run_losses(Trace& trace) = 0;
+  // Counters of the hosts' links and GPUs that were sampled beside the job; by host, kind, device and name.
+  using HostCounterVisitor = std::function<void(const HostCounter&)>;
+  virtual Result<void> host_counters(const HostCounterVisitor&) { return {}; }
   // What the run was opened from, for messages.
   virtual std::string name() const = 0;
 };

@@ -70,6 +70,25 @@ TEST_F(LinkCounters, APortThatWentDownIsAFindingOfTheRunAndOfItsDatabase) {
   EXPECT_EQ(alone.code, 1) << alone;
 }
 
+TEST_F(LinkCounters, AreTracksOfTimelinesAndTablesOfTheDatabase) {
+  const Finished finished = do_here(traced("echo 3 > " + port_ + "counters/link_downed; " + moves_data()));
+  ASSERT_EQ(finished.code, 0) << finished;
+  for (const char* const of : {"run", "t.db"}) {
+    const Finished converted = do_here(lockstep({"convert", "-f", "chrome", "--force", "-o", "t.json", of}));
+    EXPECT_EQ(converted.code, 0) << converted;
+    const auto timeline = nlohmann::json::parse(read_file(path("t.json")), nullptr, false);
+    ASSERT_TRUE(timeline.is_object());
+    uint64_t downs = 0, rates = 0;
+    for (const auto& event : timeline["traceEvents"]) {
+      if (event["ph"] != "C") continue;
+      if (event["name"] == "mlx5_0/1 link_downed") downs = event["args"]["count"];
+      rates += event["name"] == "mlx5_0/1 sent";
+    }
+    EXPECT_EQ(downs, 3u) << of;
+    EXPECT_EQ(rates, 2u) << of;
+  }
+}
+
 TEST_F(LinkCounters, ABusyHealthyPortIsSilent) {
   const Finished finished = do_here(traced(moves_data()));
   ASSERT_EQ(finished.code, 0) << finished;

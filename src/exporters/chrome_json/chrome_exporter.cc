@@ -2,9 +2,13 @@
 // The Chrome trace format as Perfetto's UI, chrome://tracing, HTA and PyTorch's tools read it: one JSON
 // object, times in microseconds with three decimals after `baseTimeNanoseconds`, which is a multiple of three
 // months as Kineto writes it.
+#include <map>
+#include <string>
+
 #include "exporters/chrome_json/event_writer.h"
 #include "exporters/chrome_json/flows.h"
 #include "exporters/chrome_json/json_writer.h"
+#include "exporters/common/host_tracks.h"
 #include "exporters/common/output_file.h"
 #include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
@@ -40,6 +44,7 @@ class ChromeExport {
       add(trace);
       return !file_.failed();
     }));
+    LOCKSTEP_TRY(source_.host_counters([&](const model::HostCounter& counter) { add(counter); }));
     finish();
     return events_;
   }
@@ -80,6 +85,19 @@ class ChromeExport {
     }
   }
 
+  void add(const model::HostCounter& counter) {
+    const common::HostTrack track(counter);
+    if (track.counter.values.empty()) return;
+    if (!opened_) open(nullptr);
+    const auto [at, is_new] = host_pids_.try_emplace(track.host, 0);
+    if (is_new) {
+      const common::ViewerProcess process = numbers_.of_host(track.host);
+      at->second = process.pid;
+      events_ += write_process(process, json_);
+    }
+    events_ += write_counter(track.counter, at->second, base_ns_, json_);
+  }
+
   static std::string loss_text(const model::Trace& trace, size_t i, int32_t rank) {
     return "{\"rank\":" + std::to_string(rank) +
            ",\"stage\":" + json_string(trace.strings[trace.losses.stage[i]]) +
@@ -106,6 +124,7 @@ class ChromeExport {
   model::Trace run_;  // losses
   std::vector<std::string> lost_;
   common::ViewerNumbers numbers_;
+  std::map<std::string, int64_t> host_pids_;
   int64_t base_ns_ = 0;
   uint64_t next_correlation_ = 1;
   uint64_t events_ = 0;

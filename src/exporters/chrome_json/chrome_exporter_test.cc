@@ -133,6 +133,18 @@ TEST_F(ChromeExporterTest, SeveralCallingThreads) {
   EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 4u * (18 + 20));
 }
 
+TEST_F(ChromeExporterTest, DrawsTheCountersOfHosts) {
+  SyntheticRun run({.host_counters = true});
+  ASSERT_TRUE(write(run));
+  expect_accepted(4);
+  EXPECT_EQ(count("\"name\":\"node0: links and GPUs\""), 1u);
+  EXPECT_EQ(count("\"name\":\"mlx5_0/1 sent\""), 2u * 3);
+  EXPECT_EQ(count("\"args\":{\"GB/s\":25.000}"), 2u);
+  EXPECT_EQ(count("\"args\":{\"count\":7}"), 2u);
+  EXPECT_EQ(count("\"args\":{\"MHz\":1980}"), 2u);
+  EXPECT_EQ(count("link_downed"), 0u) << "it never rose";
+}
+
 TEST_F(ChromeExporterTest, CountsWhatIsInFlightAndWhatTheGpuMoves) {
   SyntheticRun run(SyntheticOptions{});
   ASSERT_TRUE(write(run));

@@ -37,17 +37,8 @@ EventWriter::EventWriter(const common::ProcessSlices& slices, const model::Strin
 }
 
 void EventWriter::write_metadata() {
-  for (const common::ViewerProcess& process : slices_.viewer_processes()) {
-    auto item = [&](std::string_view name, std::string_view key, const std::string& value) {
-      // Metadata needs no time, but Kineto gives it one, and some readers expect `ts` in every event.
-      json_.event("{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
-      json_.raw(",\"tid\":0,\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
-      ++events_;
-    };
-    item("process_name", "name", json_string(process.name));
-    item("process_labels", "labels", json_string(process.label));
-    item("process_sort_index", "sort_index", std::to_string(process.sort_index));
-  }
+  for (const common::ViewerProcess& process : slices_.viewer_processes())
+    events_ += write_process(process, json_);
   for (uint32_t i = 0; i < slices_.tracks().size(); ++i) {
     json_.event("{\"ph\":\"M\",\"name\":\"thread_name\"")
         .raw(track_places_[i])
@@ -63,20 +54,35 @@ void EventWriter::write_metadata() {
 
 // The thread is nobody's: counters belong to a process.
 void EventWriter::write_counters(const common::ProcessCounters& counters) {
-  for (const common::Counter& counter : counters.counters()) {
-    const std::string head = "{\"ph\":\"C\",\"name\":" + json_string(counter.name) +
-                             ",\"pid\":" + std::to_string(slices_.host_pid()) + ",\"tid\":0,\"ts\":";
-    const std::string middle = ",\"args\":{" + json_string(counter.unit) + ":";
-    for (const common::CounterValue& at : counter.values) {
-      json_.event(head).micros(at.time_ns - base_ns_).raw(middle);
-      if (counter.in_thousandths)
-        json_.thousandths(at.value);
-      else
-        json_.signed_number(at.value);
-      json_.raw("}}");
-    }
-    events_ += counter.values.size();
+  for (const common::Counter& counter : counters.counters())
+    events_ += write_counter(counter, slices_.host_pid(), base_ns_, json_);
+}
+
+uint64_t write_process(const common::ViewerProcess& process, JsonWriter& json) {
+  const auto item = [&](std::string_view name, std::string_view key, const std::string& value) {
+    // Metadata needs no time, but Kineto gives it one, and some readers expect `ts` in every event.
+    json.event("{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
+    json.raw(",\"tid\":0,\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
+  };
+  item("process_name", "name", json_string(process.name));
+  item("process_labels", "labels", json_string(process.label));
+  item("process_sort_index", "sort_index", std::to_string(process.sort_index));
+  return 3;
+}
+
+uint64_t write_counter(const common::Counter& counter, int64_t pid, int64_t base_ns, JsonWriter& json) {
+  const std::string head = "{\"ph\":\"C\",\"name\":" + json_string(counter.name) +
+                           ",\"pid\":" + std::to_string(pid) + ",\"tid\":0,\"ts\":";
+  const std::string middle = ",\"args\":{" + json_string(counter.unit) + ":";
+  for (const common::CounterValue& at : counter.values) {
+    json.event(head).micros(at.time_ns - base_ns).raw(middle);
+    if (counter.in_thousandths)
+      json.thousandths(at.value);
+    else
+      json.signed_number(at.value);
+    json.raw("}}");
   }
+  return counter.values.size();
 }
 
 void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns, int64_t value) {

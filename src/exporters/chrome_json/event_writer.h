@@ -75,4 +75,9 @@ class EventWriter {
   uint64_t events_ = 0;
 };
 
+// Name, label and place of one of the viewer's processes. Returns the number of events.
+uint64_t write_process(const common::ViewerProcess& process, JsonWriter& json);
+// All values of a counter, as one of the viewer's process `pid`. Returns their number.
+uint64_t write_counter(const common::Counter& counter, int64_t pid, int64_t base_ns, JsonWriter& json);
+
 }  // namespace lockstep::exporters::chrome_json

@@ -13,6 +13,7 @@
 // no counters.
 #pragma once
 #include <cstdint>
+#include <ostream>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct CounterValue {
   int64_t time_ns = 0;
   int64_t value = 0;  // differs from the one before it
   bool operator==(const CounterValue&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const CounterValue& at) {
+    return out << at.value << " at " << at.time_ns;
+  }
 };
 
 struct Counter {

@@ -7,8 +7,6 @@
 
 namespace lockstep::exporters::common {
 
-void PrintTo(const CounterValue& at, std::ostream* out) { *out << at.value << " at " << at.time_ns; }
-
 namespace {
 
 using model::GpuTimeSource;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "exporters/common/process_slices.h"
 #include "exporters/exporter.h"
 #include "model/trace.h"
 #include "model/trace_source.h"
@@ -20,8 +21,12 @@ class ViewerNumbers {
  public:
   // Never the same for two traces. A trace that is asked for twice gets two numbers.
   int64_t of(const model::Trace& trace);
+  // What belongs to a host, and to none of its processes: behind all of them.
+  ViewerProcess of_host(const std::string& name);
 
  private:
+  int64_t next();
+
   std::set<int64_t> taken_;
   int64_t next_ = 20000;  // of those that few jobs have as ranks
 };

@@ -30,6 +30,39 @@ void write_packet(common::BufferedOutput& out, std::string_view packet) {
   out.append(packet);
 }
 
+void write_process_track(const common::ViewerProcess& process, uint64_t uuid, common::BufferedOutput& out) {
+  namespace track = field::track;
+  ProtoBytes packet, descriptor, part;
+  part.signed_number(field::process::kPid, process.pid);
+  part.bytes(field::process::kName, valid_utf8(process.name));
+  part.bytes(field::process::kLabels, valid_utf8(process.label));
+  descriptor.number(track::kUuid, uuid).bytes(track::kProcess, part.view());
+  descriptor.signed_number(track::kOrderRank, process.sort_index);
+  write_packet(out, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
+}
+
+void write_counter_track(const common::Counter& counter, uint64_t uuid, uint64_t process,
+                         common::BufferedOutput& out) {
+  namespace track = field::track;
+  ProtoBytes packet, descriptor, part;
+  if (counter.unit == "count")
+    part.number(field::counter::kUnit, kUnitCount);
+  else
+    part.bytes(field::counter::kUnitName, counter.unit);
+  descriptor.number(track::kUuid, uuid).bytes(track::kName, valid_utf8(counter.name));
+  descriptor.number(track::kParent, process).bytes(track::kCounter, part.view());
+  write_packet(out, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
+}
+
+void put_counter_value(const common::Counter& counter, const common::CounterValue& at, ProtoBytes& event) {
+  if (counter.in_thousandths) {
+    const double value = static_cast<double>(at.value) / 1e3;
+    event.fixed64(field::event::kDoubleCounterValue, std::bit_cast<uint64_t>(value));
+  } else {
+    event.signed_number(field::event::kCounterValue, at.value);
+  }
+}
+
 EventWriter::EventWriter(const common::ProcessSlices& slices, const model::StringPool& words,
                          common::BufferedOutput& out, FileNumbers& numbers)
     : slices_(slices), words_(words), out_(out), numbers_(numbers), first_track_(numbers.track + 1) {
@@ -47,14 +80,7 @@ void EventWriter::write_descriptors() {
   for (const common::ViewerProcess& process : slices_.viewer_processes()) {
     const uint64_t uuid = first_process() + by_pid.size();
     by_pid.emplace(process.pid, uuid);
-    part.clear();
-    part.signed_number(field::process::kPid, process.pid);
-    part.bytes(field::process::kName, valid_utf8(process.name));
-    part.bytes(field::process::kLabels, valid_utf8(process.label));
-    descriptor.clear();
-    descriptor.number(track::kUuid, uuid).bytes(track::kProcess, part.view());
-    descriptor.signed_number(track::kOrderRank, process.sort_index);
-    write();
+    write_process_track(process, uuid, out_);
   }
   for (uint32_t i = 0; i < slices_.tracks().size(); ++i) {
     const common::Track& place = slices_.tracks()[i];
@@ -268,17 +294,9 @@ void EventWriter::end() {
 }
 
 void EventWriter::write_counters(const common::ProcessCounters& counters) {
-  namespace track = field::track;
   for (const common::Counter& counter : counters.counters()) {
-    ProtoBytes packet, descriptor, part;
-    if (counter.unit == "count")
-      part.number(field::counter::kUnit, kUnitCount);
-    else
-      part.bytes(field::counter::kUnitName, counter.unit);
     // Numbers of tracks and processes were taken in the constructor; counters are numbered after them.
-    descriptor.number(track::kUuid, ++numbers_.track).bytes(track::kName, counter.name);
-    descriptor.number(track::kParent, first_process()).bytes(track::kCounter, part.view());
-    write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
+    write_counter_track(counter, ++numbers_.track, first_process(), out_);
     begin_uuid(numbers_.track, counter.values.front().time_ns);
     for (const common::CounterValue& at : counter.values) write_counter_value(counter, at);
     events_ += counter.values.size();
@@ -288,12 +306,7 @@ void EventWriter::write_counters(const common::ProcessCounters& counters) {
 void EventWriter::write_counter_value(const common::Counter& counter, const common::CounterValue& at) {
   event_.clear();
   event_.number(field::event::kType, kCounterEvent);
-  if (counter.in_thousandths) {
-    const double value = static_cast<double>(at.value) / 1e3;
-    event_.fixed64(field::event::kDoubleCounterValue, std::bit_cast<uint64_t>(value));
-  } else {
-    event_.signed_number(field::event::kCounterValue, at.value);
-  }
+  put_counter_value(counter, at, event_);
   packet_.clear();
   packet_.signed_number(field::packet::kTimestamp, at.time_ns - last_ns_);
   packet_.number(field::packet::kSequence, numbers_.sequence);

@@ -116,4 +116,12 @@ class EventWriter {
 // Appends one packet.
 void write_packet(common::BufferedOutput& out, std::string_view packet);
 
+// Describes the track of a process.
+void write_process_track(const common::ViewerProcess& process, uint64_t uuid, common::BufferedOutput& out);
+// Describes the track of a counter, below the track of a process.
+void write_counter_track(const common::Counter& counter, uint64_t uuid, uint64_t process,
+                         common::BufferedOutput& out);
+// The value within an event of the counter's track.
+void put_counter_value(const common::Counter& counter, const common::CounterValue& at, ProtoBytes& event);
+
 }  // namespace lockstep::exporters::perfetto

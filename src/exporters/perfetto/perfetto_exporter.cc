@@ -22,6 +22,7 @@
 #include "exporters/perfetto/arguments_proto.h"
 #include "exporters/perfetto/event_writer.h"
 #include "exporters/perfetto/fields.h"
+#include "exporters/perfetto/host_counters.h"
 #include "exporters/perfetto/packet_bundles.h"
 #include "exporters/perfetto/proto_bytes.h"
 #include "model/load_ahead.h"
@@ -53,6 +54,9 @@ class PerfettoExport {
       add(trace);
       return !file_.failed();
     }));
+    HostCounters counters(out_, numbers_, viewer_numbers_);
+    LOCKSTEP_TRY(
+        source_.host_counters([&](const model::HostCounter& counter) { events_ += counters.add(counter); }));
     for (size_t i = 0; i < run_.losses.size(); ++i) lost_.push_back(loss(run_, i, -1));
     write_losses();
     out_.flush();

@@ -53,6 +53,12 @@ TEST_F(PerfettoExporterTest, SaysWhatTheJsonSays) {
   EXPECT_NE(counts.find(" 8 counters with 320 values"), std::string::npos) << counts;
 }
 
+TEST_F(PerfettoExporterTest, DrawsTheCountersOfHosts) {
+  SyntheticRun run({.host_counters = true});
+  const std::string counts = expect_same_as_json(run);
+  EXPECT_NE(counts.find(" 14 counters with 332 values"), std::string::npos) << counts;
+}
+
 TEST_F(PerfettoExporterTest, TakesAFifthOfTheBytesAndAQuarterUnpacked) {
   SyntheticRun run({.ops = 500});
   auto small = write(run), large = find("chrome")->write(run, json, nullptr);

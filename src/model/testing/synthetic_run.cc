@@ -36,6 +36,23 @@ void SyntheticRun::run_losses(Trace& trace) {
   trace.lose(kNoRow, "read", "no_trace", 1, "extra.txt is no trace");
 }
 
+Result<void> SyntheticRun::host_counters(const HostCounterVisitor& visit) {
+  constexpr int64_t kTenSeconds = 10'000'000'000;
+  if (!options_.host_counters) return {};
+  for (const char* const host : {"node0", "node1"}) {
+    const auto give = [&](const char* kind, const char* device, const char* name, const char* unit,
+                          bool is_gauge, std::vector<HostCounter::Value> values) {
+      visit({host, kind, device, name, unit, is_gauge, std::move(values)});
+    };
+    give("port", "mlx5_0/1", "sent", "bytes", false,
+         {{kStart, 0}, {kStart + kTenSeconds, 250'000'000'000}, {kStart + 2 * kTenSeconds, 300'000'000'000}});
+    give("port", "mlx5_0/1", "symbol_error", "count", false, {{kStart, 0}, {kStart + kTenSeconds, 7}});
+    give("port", "mlx5_0/1", "link_downed", "count", false, {{kStart, 0}});
+    give("gpu", "0000:1b:00.0", "sm_clock", "MHz", true, {{kStart, 1980}});
+  }
+  return {};
+}
+
 void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   auto text = [&](const std::string& t) { return trace.strings.intern(t); };
   auto host = static_cast<int32_t>(static_cast<uint32_t>(rank) / options_.ranks_per_host);

@@ -18,6 +18,7 @@ struct SyntheticOptions {
   bool gpu_times = true;  // else the host saw only the enqueueing, and no kernels
   bool gpu_known = true;  // else no device number
   std::string comm_name = "default_pg:0";
+  bool host_counters = false;  // of two hosts: a port's bytes and errors, a GPU's clock, and one never drawn
 };
 
 class SyntheticRun : public TraceSource {
@@ -26,6 +27,7 @@ class SyntheticRun : public TraceSource {
   size_t processes() const override { return options_.ranks; }
   Result<void> load(size_t i, Trace& trace) override;
   void run_losses(Trace& trace) override;
+  Result<void> host_counters(const HostCounterVisitor& visit) override;
   std::string name() const override { return "synthetic"; }
 
   static constexpr int64_t kStart = 1'760'000'000'000'000'000;  // ns since the epoch

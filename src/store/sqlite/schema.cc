@@ -31,6 +31,17 @@ CREATE TABLE attachment_piece( -- their content, 1 MiB a piece
   content BLOB, -- zlib
   PRIMARY KEY (attachment, number)
 ) WITHOUT ROWID;
+CREATE TABLE host_counter( -- counters of hosts' links and GPUs beside the job; all that uses the host counts
+  id INTEGER PRIMARY KEY, host TEXT NOT NULL,
+  kind TEXT, -- port nic net pci gpu
+  device TEXT, -- mlx5_0/1, eth0, 0000:1b:00.0
+  name TEXT, unit TEXT,
+  is_gauge INTEGER -- 1: a value as it was; 0: how much was counted since the job began
+);
+CREATE TABLE host_sample( -- only where the value has changed
+  counter INTEGER, time_ns INTEGER, value INTEGER,
+  PRIMARY KEY (counter, time_ns)
+) WITHOUT ROWID;
 -- Of RPD's schema, without content of ours.
 CREATE TABLE rocpd_copyapi(api_ptr_id INTEGER PRIMARY KEY, stream TEXT, size INTEGER, width INTEGER, height INTEGER,
   kind INTEGER, dst TEXT, src TEXT, dstDevice INTEGER, srcDevice INTEGER, sync INTEGER, pinned INTEGER);
@@ -55,6 +66,10 @@ LEFT JOIN string l ON l.id = p.launcher LEFT JOIN string j ON j.id = p.job LEFT 
 LEFT JOIN string pci ON pci.id = p.pci LEFT JOIN string uuid ON uuid.id = p.uuid
 LEFT JOIN string model ON model.id = p.gpu_model LEFT JOIN string library ON library.id = p.nccl_library
 LEFT JOIN string build ON build.id = p.nccl_build_id LEFT JOIN string other ON other.id = p.other_nccl;
+
+CREATE VIEW host_counters AS
+SELECT c.host, c.kind, c.device, c.name, c.unit, s.time_ns, s.value
+FROM host_sample s JOIN host_counter c ON c.id = s.counter;
 
 CREATE VIEW comms AS
 SELECT c.id, c.run_comm, c.process, p.rank AS global_rank, n.text AS name, printf('%016x', c.comm_id) AS hash, c.rank,

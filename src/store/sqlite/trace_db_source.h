@@ -28,6 +28,7 @@ class TraceDbSource : public model::TraceSource {
   size_t processes() const override { return parts_.size(); }
   Result<void> load(size_t i, model::Trace& trace) override;
   void run_losses(model::Trace& trace) override;
+  Result<void> host_counters(const HostCounterVisitor& visit) override;
   std::string name() const override { return path_; }
 
  private:

@@ -139,6 +139,28 @@ TEST_F(TraceDbTest, GivesEveryColumnBack) {
   expect_equal<model::Loss>(sqlite::TableId::kLoss, a, a.losses, b, b.losses);
 }
 
+TEST_F(TraceDbTest, GivesCountersOfHostsBack) {
+  SyntheticRun run({.ranks = 1, .host_counters = true});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  const auto read = [](model::TraceSource& source) {
+    std::vector<model::HostCounter> found;
+    EXPECT_TRUE(source.host_counters([&](const model::HostCounter& counter) { found.push_back(counter); }));
+    return found;
+  };
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_EQ(read(**source), read(run));
+  EXPECT_EQ(
+      query("SELECT host, device, name, max(value) FROM host_counters WHERE unit = 'bytes' GROUP BY host"),
+      "node0|mlx5_0/1|sent|300000000000\nnode1|mlx5_0/1|sent|300000000000");
+  // A file of an older release has no such tables.
+  ASSERT_EQ(query("DROP VIEW host_counters"), "");
+  ASSERT_EQ(query("DROP TABLE host_sample"), "");
+  source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_TRUE(read(**source).empty());
+}
+
 TEST_F(TraceDbTest, LoadsOnSeveralThreadsAtOnce) {
   merge({.ranks = 8});
   auto source = open_trace_db(path);

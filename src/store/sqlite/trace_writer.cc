@@ -9,6 +9,7 @@
 #include "model/record_gaps.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/diagnostics.h"
+#include "store/sqlite/host_counters.h"
 #include "store/sqlite/schema.h"
 
 namespace lockstep::store::sqlite {
@@ -217,6 +218,10 @@ Result<void> TraceWriter::add_part(int64_t trace, std::string_view table, int64_
 
 Result<std::vector<std::string>> TraceWriter::attach(const std::vector<std::string>& paths) {
   return write_attachments(*database_, paths, rows_);
+}
+
+Result<void> TraceWriter::add_host_counters(model::TraceSource& source) {
+  return write_host_counters(*database_, source, rows_);
 }
 
 Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_name) {

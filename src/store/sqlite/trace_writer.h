@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "model/trace_source.h"
 #include "store/sqlite/column_module.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/derived_columns.h"
@@ -30,6 +31,7 @@ class TraceWriter {
   // and are counted.
   Result<void> append(const model::Trace& trace);
   // Files of other tools, as they are. Returns those that were taken.
+  Result<void> add_host_counters(model::TraceSource& source);
   Result<std::vector<std::string>> attach(const std::vector<std::string>& paths);
   // Adds the losses of the run (rows with process kNoRow), shapes, texts and views, and closes the file.
   Result<void> finish(model::Trace& run, const std::string& source_name);

@@ -139,6 +139,7 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
         LOCKSTEP_TRY(writer->append(trace));
         return true;
       }));
+  LOCKSTEP_TRY(writer->add_host_counters(source));
   LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
   LOCKSTEP_TRY(file.check());
