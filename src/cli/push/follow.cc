@@ -29,7 +29,7 @@ bool is_job_id(const std::string& job) { return !job.empty() && job != "none"; }
 // scheduler goes before the directory, which may be local.
 std::string name_of(const Arguments& arguments) {
   if (arguments.has("run")) return arguments.value("run");
-  const std::string job = run::own_job_place().job;
+  std::string job = run::own_job_place().job;
   if (is_job_id(job)) return job;
   const auto path = std::filesystem::absolute(arguments.operands().front()).lexically_normal();
   return path.filename().empty() ? path.parent_path().filename() : path.filename();
