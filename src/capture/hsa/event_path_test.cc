@@ -4,14 +4,12 @@
 // count what the library asks for.
 #include <dlfcn.h>
 #include <link.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 #include <thread>
 
 #include "capture/hsa/hsa_test.h"
+#include "tests/support/forbidden_calls.h"
 #include "tests/support/sanitizers.h"
 
 namespace {
@@ -77,19 +75,6 @@ void end_at_once(const void* packets, uint64_t count) {
 }
 
 constexpr int kNoFilter = 40;
-bool forbid_all_calls() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
-      // The clock, where the processor's cannot be used.
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-  };
-  sock_fprog program{5, filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 TEST_F(HsaTest, ALaunchAllocatesLocksAndCallsTheSystemNever) {
   if (kSanitized) GTEST_SKIP() << "sanitizers do all of that";
@@ -108,7 +93,7 @@ TEST_F(HsaTest, ALaunchAllocatesLocksAndCallsTheSystemNever) {
     packets[2] = FakeHsa::barrier();
     std::thread([&] {
       handler.call(packets, 3, 0, handler.data, end_at_once);  // a thread's first takes a log
-      if (!forbid_all_calls()) _exit(kNoFilter);
+      if (!forbid_system_calls()) _exit(kNoFilter);
       t_counts = true;
       for (uint64_t i = 0; i < kLaunches; ++i) handler.call(&packets[i % 3], 1, 0, handler.data, end_at_once);
       t_counts = false;

@@ -86,7 +86,20 @@ class HsaFile : public LksFile {
   }
 };
 
-class HsaTest : public ::testing::Test {
+// A run of one process, and the file that it left.
+class OneFileTest : public ::testing::Test {
+ protected:
+  HsaFile file() const {
+    const auto files = run_.files();
+    EXPECT_EQ(files.size(), 1u);
+    HsaFile file(files.empty() ? "" : files[0]);
+    EXPECT_TRUE(file.problems().empty()) << file.problems().front();
+    return file;
+  }
+  RunDirectory run_;
+};
+
+class HsaTest : public OneFileTest {
  protected:
   Environment environment(const std::string& mode = "default") const {
     return {{"HSA_TOOLS_LIB", LOCKSTEP_LIB_DIR "/liblockstep-hsa.so"},
@@ -111,14 +124,6 @@ class HsaTest : public ::testing::Test {
   Exit run(const FakeHsaOptions& options, Work work) {
     return run(options, std::move(work), environment());
   }
-  HsaFile file() const {
-    const auto files = run_.files();
-    EXPECT_EQ(files.size(), 1u);
-    HsaFile file(files.empty() ? "" : files[0]);
-    EXPECT_TRUE(file.problems().empty()) << file.problems().front();
-    return file;
-  }
-  RunDirectory run_;
 };
 
 }  // namespace lockstep::test

@@ -20,7 +20,7 @@ bool is_there(const char* library) {
          std::filesystem::exists(std::string("/usr/lib/x86_64-linux-gnu/") + library);
 }
 
-class RocrTest : public ::testing::Test {
+class RocrTest : public OneFileTest {
  protected:
   void SetUp() override {
     if (kThreadSanitizer) GTEST_SKIP() << "the runtime's own threads and atomics are not seen by it";
@@ -45,13 +45,6 @@ class RocrTest : public ::testing::Test {
         << "the runtime says so of signals: " << finished.err;
     return nlohmann::json::parse(finished.out, nullptr, false);
   }
-  HsaFile file() const {
-    EXPECT_EQ(run_.files().size(), 1u);
-    HsaFile file(run_.files().empty() ? "" : run_.files()[0]);
-    EXPECT_TRUE(file.problems().empty()) << file.problems().front();
-    return file;
-  }
-  RunDirectory run_;
 };
 
 TEST_F(RocrTest, EveryDispatchIsRecorded) {

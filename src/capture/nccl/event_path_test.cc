@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event path against a hostile caller and a strict kernel: forged handles stay inside their chunk, and no
 // callback makes a system call.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
 #include <random>
 #include <thread>
 
+#include "tests/support/forbidden_calls.h"
 #include "tests/support/nccl_test.h"
 #include "tests/support/places.h"
 
@@ -49,18 +44,6 @@ class EventPath : public NcclCapture {
     plugin.stop(kernel);
     plugin.stop(pointer(kPoison));
     plugin.stop(group_api);
-  }
-  // From here on any system call of this thread but its exit ends the process with SIGSYS.
-  static bool forbid_system_calls() {
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-    };
-    sock_fprog program{4, filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
   }
 };
 

@@ -18,7 +18,7 @@ using sim::StubSdkOptions;
 constexpr char kClient[] = LOCKSTEP_LIB_DIR "/liblockstep-rocp.so",
                kSdk[] = LOCKSTEP_LIB_DIR "/stub-sdk/librocprofiler-sdk.so";
 
-class SdkTest : public ::testing::Test {
+class SdkTest : public OneFileTest {
  protected:
   // `clients`: how many the SDK is to go on with.
   template <class Work>
@@ -36,13 +36,6 @@ class SdkTest : public ::testing::Test {
                   work(sdk);
                 }).ok());
   }
-  HsaFile file() const {
-    EXPECT_EQ(run_.files().size(), 1u);
-    HsaFile file(run_.files().empty() ? "" : run_.files()[0]);
-    EXPECT_TRUE(file.problems().empty()) << file.problems().front();
-    return file;
-  }
-  RunDirectory run_;
 };
 
 void load_kernels(const StubSdk& sdk) {
