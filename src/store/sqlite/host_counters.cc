@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/host_counters.h"
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "store/sqlite/trace_db_source.h"
 
 namespace lockstep::store::sqlite {
+namespace {
+
+// What a sampler may have written behind the values so far.
+bool is_plausible(const model::HostCounter& counter, const model::HostCounter::Value& next) {
+  if (next.time_ns < 0 || next.time_ns > INT64_MAX / 2) return false;
+  return counter.is_gauge || counter.values.empty() || next.value >= counter.values.back().value;
+}
+
+}  // namespace
 
 Result<void> write_host_counters(const Database& database, model::TraceSource& source, uint64_t& rows) {
   LOCKSTEP_ASSIGN(Statement add_counter,
@@ -57,9 +68,10 @@ Result<void> read_host_counters(const Database& database,
   LOCKSTEP_ASSIGN(
       Statement samples,
       database.prepare("SELECT time_ns, value FROM host_sample WHERE counter = ? ORDER BY time_ns"));
+  uint64_t impossible = 0;
   while (true) {
     LOCKSTEP_ASSIGN(const bool is_more, counters.step());
-    if (!is_more) return {};
+    if (!is_more) break;
     model::HostCounter counter;
     int column = 1;
     for (std::string* const text :
@@ -70,15 +82,25 @@ Result<void> read_host_counters(const Database& database,
     while (true) {
       LOCKSTEP_ASSIGN(const bool is_sample, samples.step());
       if (!is_sample) break;
-      counter.values.push_back({samples.integer(0), static_cast<uint64_t>(samples.integer(1))});
+      const model::HostCounter::Value value{samples.integer(0), static_cast<uint64_t>(samples.integer(1))};
+      if (is_plausible(counter, value))
+        counter.values.push_back(value);
+      else
+        ++impossible;
     }
     samples.reset();
     visit(counter);
   }
+  if (impossible == 0) return {};
+  return Error{ErrorCode::kInvalidInput,
+               std::to_string(impossible) + " values in host_sample are impossible, and left out",
+               {}};
 }
 
 Result<void> TraceDbSource::host_counters(const HostCounterVisitor& visit) {
-  return read_host_counters(*database_, visit);
+  auto read = read_host_counters(*database_, visit);
+  if (!read && read.error().where.empty()) return Error{read.error().code, read.error().text, path_};
+  return read;
 }
 
 }  // namespace lockstep::store::sqlite

@@ -11,7 +11,7 @@ namespace lockstep::store::sqlite {
 
 // Into the open transaction; `rows` grows by what was added.
 Result<void> write_host_counters(const Database& database, model::TraceSource& source, uint64_t& rows);
-// Files of older releases have none.
+// Files of older releases have none. Values that no sampler writes are left out, and an error at the end.
 Result<void> read_host_counters(const Database& database,
                                 const model::TraceSource::HostCounterVisitor& visit);
 

@@ -161,6 +161,22 @@ TEST_F(TraceDbTest, GivesCountersOfHostsBack) {
   EXPECT_TRUE(read(**source).empty());
 }
 
+TEST_F(TraceDbTest, LeavesOutImpossibleValuesOfHosts) {
+  SyntheticRun run({.ranks = 1, .host_counters = true});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  ASSERT_EQ(query("INSERT INTO host_counter VALUES (99, 'h', 'net', 'eth0', 'sent', 'bytes', 0)"), "");
+  ASSERT_EQ(query("INSERT INTO host_sample VALUES (99, -5, 0), (99, 5, 7), (99, 6, 6), (99, 8, 9),"
+                  " (99, 9223372036854775807, 10)"),
+            "");
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  model::HostCounter last;
+  const auto read = (*source)->host_counters([&](const model::HostCounter& counter) { last = counter; });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message(), path + ": 3 values in host_sample are impossible, and left out");
+  EXPECT_EQ(last.values, (std::vector<model::HostCounter::Value>{{5, 7}, {8, 9}}));
+}
+
 TEST_F(TraceDbTest, LoadsOnSeveralThreadsAtOnce) {
   merge({.ranks = 8});
   auto source = open_trace_db(path);
