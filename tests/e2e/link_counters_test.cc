@@ -89,6 +89,16 @@ TEST_F(LinkCounters, AreTracksOfTimelinesAndTablesOfTheDatabase) {
   }
 }
 
+TEST_F(LinkCounters, WhatCannotBeReadOfThemIsALossThatAMergeKeeps) {
+  ASSERT_EQ(do_here(traced(moves_data())).code, 0);
+  ASSERT_EQ(do_here({"sqlite3", "t.db", "INSERT INTO host_sample VALUES (0, -5, 1)"}).code, 0);
+  const Finished merged = do_here(lockstep({"merge", "t.db", "-o", "again.db"}));
+  EXPECT_EQ(merged.code, 3) << merged;
+  const Finished kept =
+      do_here({"sqlite3", "again.db", "SELECT detail FROM losses WHERE kind = 'unreadable_file'"});
+  EXPECT_EQ(kept.out, "t.db: 1 value in host_sample that no sampler writes, left out\n") << kept;
+}
+
 TEST_F(LinkCounters, ABusyHealthyPortIsSilent) {
   const Finished finished = do_here(traced(moves_data()));
   ASSERT_EQ(finished.code, 0) << finished;

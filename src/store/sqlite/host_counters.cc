@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/units.h"
 #include "store/sqlite/trace_db_source.h"
 
 namespace lockstep::store::sqlite {
@@ -93,7 +94,7 @@ Result<void> read_host_counters(const Database& database,
   }
   if (impossible == 0) return {};
   return Error{ErrorCode::kInvalidInput,
-               std::to_string(impossible) + " values in host_sample are impossible, and left out",
+               plural(impossible, "value") + " in host_sample that no sampler writes, left out",
                {}};
 }
 

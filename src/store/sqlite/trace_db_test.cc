@@ -173,7 +173,7 @@ TEST_F(TraceDbTest, LeavesOutImpossibleValuesOfHosts) {
   model::HostCounter last;
   const auto read = (*source)->host_counters([&](const model::HostCounter& counter) { last = counter; });
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message(), path + ": 3 values in host_sample are impossible, and left out");
+  EXPECT_EQ(read.error().message(), path + ": 3 values in host_sample that no sampler writes, left out");
   EXPECT_EQ(last.values, (std::vector<model::HostCounter::Value>{{5, 7}, {8, 9}}));
 }
 

@@ -133,13 +133,14 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   const auto most = [&](double fraction) {
     if (progress) progress(0.9 * fraction);
   };
+  // First, as what of them cannot be read is one of the run's losses.
+  LOCKSTEP_TRY(writer->add_host_counters(source));
   LOCKSTEP_ASSIGN(
       const uint64_t processes,
       model::walk_processes(source, "merge", most, run, [&](const model::Trace& trace) -> Result<bool> {
         LOCKSTEP_TRY(writer->append(trace));
         return true;
       }));
-  LOCKSTEP_TRY(writer->add_host_counters(source));
   LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
   LOCKSTEP_TRY(file.check());
