@@ -154,6 +154,13 @@ typedef struct lockstep_gpu_times {
   uint64_t end;
 } lockstep_gpu_times;
 
+// Marks or steps that number themselves, for languages in which each argument of a call is costly. It belongs
+// to one thread at a time.
+typedef struct lockstep_counter {
+  const char* name;  // of the marks; NULL: training steps
+  int64_t next;      // the number of the next one
+} lockstep_counter;
+
 // What liblockstep.so exports, under this name. It only ever grows at its end: a caller checks `size` before
 // it uses a member that came later. All members may be called from any thread; none fails or throws. The
 // table stays for the life of the process: nothing unloads the library. Other languages that can call C may
@@ -168,6 +175,8 @@ struct lockstep_api_v1 {
   void (*set_gpu_times)(lockstep_op op, const lockstep_gpu_times* times);
   void (*step)(int64_t number);
   void (*mark)(const char* name, int64_t value);
+  // A mark or a step with the counter's number, which then grows by one.
+  void (*count)(lockstep_counter* counter);
 };
 
 // Looks for the run time, once in each translation unit; several threads may do so at once and find the same.
@@ -188,7 +197,7 @@ __attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resol
   }
   if (symbol == NULL) (void)dlerror();  // not the host's error
   memcpy(&table, &symbol, sizeof table);
-  if (table != NULL && table->size < sizeof *table) table = NULL;
+  if (table != NULL && table->size < offsetof(struct lockstep_api_v1, count)) table = NULL;
   __atomic_store_n(slot, table, __ATOMIC_RELEASE);
   return table;
 }
@@ -197,7 +206,7 @@ __attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resol
 // (not looked for yet), NULL (looked for in vain), or the run time's. The acquire pairs with the release
 // above, so that a thread that sees the pointer sees the loaded library.
 static inline const struct lockstep_api_v1* lockstep_api_(void) {
-  static const struct lockstep_api_v1 unresolved = {0, 0, NULL, NULL, NULL, NULL, NULL, NULL};
+  static const struct lockstep_api_v1 unresolved = {0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   static const struct lockstep_api_v1* slot = &unresolved;
   const struct lockstep_api_v1* table = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
   if (__builtin_expect(table == NULL, 1)) return NULL;

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
+import itertools
 import os
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 _SYMBOL = "lockstep_api_v1"
 
@@ -54,6 +56,10 @@ class GpuTimes(_Sized):
     _fields_ = [("size", ctypes.c_uint32), ("clock", ctypes.c_uint32), ("start", ctypes.c_uint64), ("end", ctypes.c_uint64)]
 
 
+class Counter(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("next", ctypes.c_int64)]
+
+
 # Calls that never block for long: they keep the interpreter lock, which is cheaper than to hand it over.
 class Api(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32),
@@ -62,12 +68,18 @@ class Api(ctypes.Structure):
                 ("end", ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.POINTER(GpuTimes))),
                 ("set_gpu_times", ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.POINTER(GpuTimes))),
                 ("step", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
-                ("mark", ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64))]
+                ("mark", ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)),
+                ("count", ctypes.PYFUNCTYPE(None, ctypes.POINTER(Counter)))]
 
 
-def without_conversion(function: Any) -> Any:
-    """The same function for arguments that are ctypes objects of its types already. It returns nothing."""
-    return ctypes.PYFUNCTYPE(None)(ctypes.cast(function, ctypes.c_void_p).value)
+def counting(table: Any, name: Optional[bytes], first: int) -> Callable[[], None]:
+    """What, at each call, records a mark of that name, or a step if it is None, with the next number. For one thread."""
+    if table.size >= ctypes.sizeof(Api):
+        # One argument, a pointer that is made once: converting arguments costs more than the call.
+        counter = Counter(name, first)
+        return functools.partial(ctypes.PYFUNCTYPE(None)(ctypes.cast(table.count, ctypes.c_void_p).value), ctypes.pointer(counter))
+    numbers = itertools.count(first)  # a recorder of before there was such a call
+    return lambda: table.step(next(numbers)) if name is None else table.mark(name, next(numbers))
 
 
 def _find() -> Optional[Api]:
@@ -79,7 +91,7 @@ def _find() -> Optional[Api]:
             table = Api.in_dll(ctypes.CDLL(name), _SYMBOL)
         except (OSError, ValueError):
             continue
-        if table.size >= ctypes.sizeof(Api):
+        if table.size >= Api.count.offset:  # a later member is looked for where it is used
             return table
     return None
 

@@ -9,7 +9,6 @@ Without a recorder a mark costs a look at a variable; with one, a call of the li
 """
 from __future__ import annotations
 
-import ctypes
 import gc as collector
 import sys
 import warnings
@@ -39,32 +38,32 @@ class Watch:
         self.stop()
 
 
-def _group_declarer() -> Callable[[], None]:
-    """What declares the process groups that NCCL serves when it is called, and those made since when it is called again."""
-    names: dict[Any, str] = {}
-    newest: Any = None  # its id and name: to hold the group itself would keep it alive
+def _with_groups(step: Callable[[], object]) -> Callable[..., None]:
+    """A hook that calls `step`, then declares the process groups that NCCL serves and that were made since the last time."""
+    names: Mapping[Any, str] = {}
+    newest: Optional[str] = None
     length, is_over = 0, False
 
     def look() -> None:
         nonlocal names, newest, length, is_over
-        # A dict keeps the order of creation, so that a new group changes its length or its last key.
-        if names and len(names) == length:
-            last = next(reversed(names), None)
-            if (id(last), names.get(last)) == newest:
-                return
         c10d = sys.modules.get("torch.distributed.distributed_c10d")
         if c10d is None or is_over:
             return
         try:
             names = c10d._world.pg_names
-            last = next(reversed(names), None)
-            length, newest = len(names), (id(last), names.get(last))
+            length, newest = len(names), next(reversed(names.values()), None)
             _declare(c10d._world, names)
         except Exception as failed:  # a step of training must not fail for a name
             names, is_over = {}, True
             warnings.warn(f"lockstep: this PyTorch does not tell its process groups, which stay without names: {failed!r}", stacklevel=3)
 
-    return look
+    def stepped_and_looked(*_: object) -> None:
+        step()
+        # A dict keeps the order of creation, so that a new group changes its length or its last name.
+        if not names or len(names) != length or next(reversed(names.values()), None) != newest:
+            look()
+
+    return stepped_and_looked
 
 
 def _declare(world: Any, names: Mapping[Any, str]) -> None:
@@ -83,24 +82,11 @@ def watch(optimizer: Optional[Any] = None, *, first_step: int = 0, gc: bool = Fa
     api = _native.api()
     if api is None:
         return watching
-    look = _group_declarer() if groups else None
-    if look is not None:
-        look()
+    step = (lambda: None) if optimizer is None else _native.counting(api, None, first_step)
+    stepped = _with_groups(step) if groups else lambda *_: step()
+    stepped()
     if optimizer is not None:
-        # An argument that is made once: converting it would cost as much as the call.
-        step, number = _native.without_conversion(api.step), ctypes.c_int64(first_step)
-        step(number)
-
-        def stepped(*_: object) -> None:
-            number.value += 1
-            step(number)
-
-        def stepped_and_looked(*_: object) -> None:
-            number.value += 1
-            step(number)
-            look()  # type: ignore[misc]
-
-        watching._ends.append(optimizer.register_step_post_hook(stepped if look is None else stepped_and_looked).remove)
+        watching._ends.append(optimizer.register_step_post_hook(stepped).remove)
     if gc:
         mark, oldest = api.mark, len(collector.get_threshold()) - 1
 
@@ -119,19 +105,16 @@ def loading(loader: Iterable[Item]) -> Iterator[Item]:
     if api is None:
         yield from loader
         return
-    # Arguments that are made once: converting them would cost as much as the calls.
-    mark = _native.without_conversion(api.mark)
-    begin, end, number = ctypes.c_char_p(b"load begin"), ctypes.c_char_p(b"load end"), ctypes.c_int64(0)
-    mark(begin, number)
+    begin, end = (_native.counting(api, name, 0) for name in (b"load begin", b"load end"))
+    begin()
     try:
         for item in loader:
-            mark(end, number)
+            end()
             yield item
-            number.value += 1
-            mark(begin, number)
+            begin()
     except GeneratorExit:  # nobody waits for another one
         raise
     except BaseException:
-        mark(end, number)
+        end()
         raise
-    mark(end, number)
+    end()

@@ -212,12 +212,20 @@ class Calls(unittest.TestCase):
             self.assertEqual(self.api.calls, [("begin", told)])
 
     def test_a_table_that_is_shorter_than_ours_is_not_taken(self):
-        full = self.native.ctypes.sizeof(self.native.Api)
-        for size, taken in ((full, True), (full + 8, True), (full - 1, False), (0, False)):
+        first = self.native.Api.count.offset  # the first recorders end there
+        for size, taken in ((first, True), (first + 8, True), (first - 1, False), (0, False)):
             table = self.native.Api(size=size)
-            with unittest.mock.patch.object(self.native, "Api", unittest.mock.Mock(in_dll=lambda *_: table)), \
-                    unittest.mock.patch.object(self.native.ctypes, "sizeof", lambda _: full):
+            with unittest.mock.patch.object(self.native.Api, "in_dll", lambda *_: table):
                 self.assertIs(self.native._find(), table if taken else None)
+
+    def test_counters_number_their_marks_with_recorders_of_before_too(self):
+        calls = []
+        table = types.SimpleNamespace(size=self.native.Api.count.offset, step=lambda number: calls.append(number),
+                                      mark=lambda name, number: calls.append((name, number)))
+        step, mark = self.native.counting(table, None, 7), self.native.counting(table, b"load", 0)
+        for tick in (step, mark, step, mark):
+            tick()
+        self.assertEqual(calls, [7, (b"load", 0), 8, (b"load", 1)])
 
 
 class TorchProfiler(unittest.TestCase):

@@ -46,11 +46,7 @@ struct FakeQueue {
   std::unique_ptr<Packet[]> ring;
   uint64_t written = 0;
   bool is_intercept = false, is_profiled = false;
-  struct Handler {
-    hsa::PacketHandler call;
-    void* data;
-  };
-  std::vector<Handler> handlers;
+  std::vector<FakeHsa::Handler> handlers;
   std::mutex doorbell;
   std::mutex mutex;
   std::condition_variable changed;
@@ -520,6 +516,10 @@ hsa::Signal FakeHsa::make_signal(int64_t value) {
 
 void FakeHsa::submit(hsa::Queue* queue, const std::vector<Packet>& packets) {
   doorbell(*reinterpret_cast<FakeQueue*>(queue), packets);
+}
+FakeHsa::Handler FakeHsa::handler(hsa::Queue* queue) {
+  const auto& handlers = reinterpret_cast<FakeQueue*>(queue)->handlers;
+  return handlers.empty() ? Handler{} : handlers.back();
 }
 void FakeHsa::wait(hsa::Signal signal) {
   wait_until([&] { return signal_load(signal) <= 0; });

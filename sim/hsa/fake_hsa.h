@@ -72,6 +72,12 @@ class FakeHsa {
   hsa::Signal make_signal(int64_t value = 1);
   // Puts packets into the queue and rings its doorbell once.
   void submit(hsa::Queue* queue, const std::vector<hsa::Packet>& packets);
+  // The newest tool's handler of a queue, to be called as the runtime does, without what that does around it.
+  struct Handler {
+    hsa::PacketHandler call = nullptr;
+    void* data = nullptr;
+  };
+  Handler handler(hsa::Queue* queue);
   // Until the signal is 0.
   void wait(hsa::Signal signal);
   // Until the queue is empty.

@@ -170,7 +170,7 @@ bool NewestStates::has_ended(const Process& process, model::Liveness liveness) {
           std::abs(time_of(CLOCK_REALTIME) - heartbeat_of(process)) > kDeadNs);
 }
 
-Result<std::vector<model::FollowedProcess>> NewestStates::look() {
+Result<std::vector<model::FollowedProcess>> NewestStates::look(bool is_last) {
   all_ended_ = false;
   if (auto found = find_files(); !found) {
     all_ended_ =
@@ -186,7 +186,7 @@ Result<std::vector<model::FollowedProcess>> NewestStates::look() {
     const bool is_first = process.state.part == nullptr;
     // What moves is sent at once, if that is cheap; what stands still, with all that its rank has under way.
     const bool is_wanted = !process.is_read || process.still > 0;
-    if (is_first || (is_wanted && now_ns >= process.next_read_ns)) due.push_back(&process);
+    if (is_first || (is_wanted && (is_last || now_ns >= process.next_read_ns))) due.push_back(&process);
   }
   if (!due.empty()) LOCKSTEP_TRY(read_due(due));
   all_ended_ = true;

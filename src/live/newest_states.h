@@ -24,7 +24,8 @@ class NewestStates {
 
   explicit NewestStates(std::string run) : run_(std::move(run)) {}
   // Of the processes of this host's boot; of all, where none is of it. kNotFound: there is none yet.
-  Result<std::vector<model::FollowedProcess>> look();
+  // The last look reads all that has happened, whatever that costs.
+  Result<std::vector<model::FollowedProcess>> look(bool is_last = false);
   // Every process of the last look has ended; after one that failed, every process that was ever seen.
   bool all_ended() const { return all_ended_; }
 

@@ -116,7 +116,8 @@ std::vector<CensusReport> read_censuses(const std::string& run) {
   return reports;
 }
 
-Census::Census(ProcessIdentity launcher, std::function<int64_t()> ignored, std::function<void()> on_tick)
+Census::Census(ProcessIdentity launcher, std::function<bool(int64_t pid)> ignored,
+               std::function<void()> on_tick)
     : ignored_(std::move(ignored)), on_tick_(std::move(on_tick)) {
   report_.launcher = std::move(launcher);
   thread_ = start_thread([this] { run(); });
@@ -147,12 +148,11 @@ void Census::run() {
 }
 
 void Census::sample() {
-  int64_t ignored = ignored_();
   std::vector<std::pair<int64_t, int64_t>> todo;  // pid, parent
   for (int64_t child : children_of(report_.launcher.pid)) {
     // Breadth first from the launcher: a tree that grows while it is walked is cut at the bound and not at a
     // branch.
-    if (child != ignored) todo.emplace_back(child, report_.launcher.pid);
+    if (!ignored_(child)) todo.emplace_back(child, report_.launcher.pid);
   }
   for (size_t i = 0; i < todo.size() && i < kMostProcesses; ++i) {
     auto [pid, parent] = todo[i];

@@ -44,9 +44,9 @@ std::vector<CensusReport> read_censuses(const std::string& run);
 // Samples the descendants of this process on a thread of its own, from construction to stop().
 class Census {
  public:
-  // `ignored` names a child that is not the user's. `on_tick` is called on the thread about every ten
+  // `ignored` tells which children are not the user's. `on_tick` is called on the thread about every ten
   // seconds.
-  Census(ProcessIdentity launcher, std::function<int64_t()> ignored, std::function<void()> on_tick);
+  Census(ProcessIdentity launcher, std::function<bool(int64_t pid)> ignored, std::function<void()> on_tick);
   Census(const Census&) = delete;
   Census& operator=(const Census&) = delete;
   ~Census() { stop(); }
@@ -64,7 +64,7 @@ class Census {
   void look(int64_t pid, int64_t parent);
 
   CensusReport report_;
-  std::function<int64_t()> ignored_;
+  std::function<bool(int64_t)> ignored_;
   std::function<void()> on_tick_;
   std::map<std::pair<int64_t, uint64_t>, Entry> entries_;  // by pid and start
   std::mutex mutex_;

@@ -53,7 +53,9 @@ bool is_json(const std::string& name) {
   return name.ends_with(".json") || name.find(".json.partial-") != name.npos;
 }
 bool is_census(const std::string& name) { return name.starts_with("census.") && is_json(name); }
-bool is_link_lock(const std::string& name) { return name.starts_with("links.") && name.ends_with(".lock"); }
+bool is_host_lock(const std::string& name) {
+  return (name.starts_with("links.") || name.starts_with("follow.")) && name.ends_with(".lock");
+}
 
 // Removes a lock whose holder is known to be dead. Only launchers of its host know that, where flock() keeps
 // them apart: who comes second must not remove the lock that the first one has made in its place.
@@ -82,6 +84,10 @@ std::string link_log_path(const std::string& run, const ProcessIdentity& launche
 
 std::string link_lock_path(const std::string& run, const ProcessIdentity& launcher) {
   return run + "/links." + launcher.host + ".lock";
+}
+
+std::string follow_lock_path(const std::string& run, const ProcessIdentity& launcher) {
+  return run + "/follow." + launcher.host + ".lock";
 }
 
 bool is_link_log(const std::string& path) {
@@ -251,7 +257,7 @@ void RunDirectory::remove(const std::vector<std::string>& files) const {
   }
   rmdir((path_ + "/launchers").c_str());
   for (const std::string& name : names_in(path_)) {
-    if (is_census(name) || is_link_lock(name)) unlink((path_ + "/" + name).c_str());
+    if (is_census(name) || is_host_lock(name)) unlink((path_ + "/" + name).c_str());
   }
   unlock();
   unlink(manifest_path(path_).c_str());

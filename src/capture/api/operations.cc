@@ -229,6 +229,9 @@ void set_gpu_times(lockstep_op op, const lockstep_gpu_times* times) {
 
 void step(int64_t number) { append_mark(nullptr, number, true); }
 void mark(const char* name, int64_t value) { append_mark(name, value, false); }
+void count(lockstep_counter* counter) {
+  append_mark(counter->name, counter->next++, counter->name == nullptr);
+}
 
 }  // namespace lockstep::capture::api
 
@@ -247,4 +250,5 @@ const struct lockstep_api_v1 lockstep_api_v1 = {sizeof(struct lockstep_api_v1),
                                                 api::end,
                                                 api::set_gpu_times,
                                                 api::step,
-                                                api::mark};
+                                                api::mark,
+                                                api::count};

@@ -11,5 +11,6 @@ void end(lockstep_op op, const lockstep_gpu_times* times);
 void set_gpu_times(lockstep_op op, const lockstep_gpu_times* times);
 void step(int64_t number);
 void mark(const char* name, int64_t value);
+void count(lockstep_counter* counter);
 
 }  // namespace lockstep::capture::api

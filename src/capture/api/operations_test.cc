@@ -69,6 +69,25 @@ TEST_F(OperationsTest, StepsAndMarks) {
   EXPECT_STREQ(file.shape(1, marks[1].shape).func, "checkpoint");
 }
 
+TEST_F(OperationsTest, CountersNumberTheirStepsAndMarks) {
+  LksFile file = record([] {
+    const lockstep_api_v1* api = lockstep_api_();
+    lockstep_counter steps = {nullptr, 41}, loads = {"load", -1};
+    for (int round = 0; round < 2; ++round) {
+      api->count(&steps);
+      api->count(&loads);
+    }
+  });
+  auto marks = file.all<format::MarkRecord>(Kind::kMark);
+  ASSERT_EQ(marks.size(), 4u);
+  for (size_t i = 0; i < marks.size(); ++i) {
+    const bool is_step = i % 2 == 0;
+    EXPECT_EQ(marks[i].is_step, is_step) << i;
+    EXPECT_EQ(static_cast<int64_t>(marks[i].value), static_cast<int64_t>(i / 2) + (is_step ? 41 : -1)) << i;
+  }
+  EXPECT_STREQ(file.shape(1, marks[1].shape).func, "load");
+}
+
 TEST_F(OperationsTest, NumbersCountCollectivesAndPairsApart) {
   LksFile file = record([] {
     lockstep_group group = declare_pair(), other = declare_progression("other", 0, 1, 8);

@@ -1,57 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the GPUs as HSA does and relates their clocks to the host's. A GPU is known over processes by its
-// place among all GPUs of the host, taken from the driver's topology: what a process sees depends on its
-// environment.
+// Lists the GPUs as HSA does and relates their clocks to the host's.
 #include "capture/hsa/agents.h"
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "capture/core/clock.h"
 #include "capture/core/session/session.h"
-#include "segment/small_file.h"
+#include "capture/hsa/pci_place.h"
 
 namespace lockstep::capture::hsa {
 namespace {
 
-constexpr char kTopology[] = "/sys/class/kfd/kfd/topology/nodes";
-
 GpuAgent g_agents[kMostAgents];
 uint32_t g_count = 0;
 bool g_has_more = false;  // than kMostAgents
-
-uint64_t property(const char* text, const char* name) {
-  const size_t length = strlen(name);
-  for (const char* line = text; line != nullptr && *line != 0; line = strchr(line, '\n')) {
-    line += *line == '\n';
-    if (strncmp(line, name, length) == 0 && line[length] == ' ') return strtoull(line + length, nullptr, 10);
-  }
-  return 0;
-}
-
-// How many GPUs of the host have a smaller PCI address, whatever of them this process sees; -1 unknown. All
-// nodes are read anew for each GPU: some hundred small files in all.
-int32_t place_on_host(uint64_t domain, uint64_t bdf) {
-  DIR* folder = opendir(kTopology);
-  if (folder == nullptr) return -1;
-  int32_t before = 0;
-  bool is_there = false;
-  while (const dirent* entry = readdir(folder)) {
-    char path[512], text[4096];
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-    snprintf(path, sizeof path, "%s/%s/properties", kTopology, entry->d_name);
-    text[segment::read_small_file(path, text, sizeof text - 1)] = 0;
-    // Processors have nodes, too; they have no SIMD units.
-    if (property(text, "simd_count") == 0) continue;
-    const uint64_t there = property(text, "domain") << 32 | property(text, "location_id");
-    is_there |= there == (domain << 32 | bdf);
-    before += there < (domain << 32 | bdf);
-  }
-  closedir(folder);
-  return is_there ? before : -1;
-}
 
 template <class T>
 T info(const Runtime& runtime, Agent agent, uint32_t what) {
@@ -73,10 +35,7 @@ void define(const Runtime& runtime, uint32_t number) {
   const auto domain = info<uint32_t>(runtime, agent, agent_info::kDomain);
   def.tick_hz = g_agents[number].tick_hz;
   def.node = info<uint32_t>(runtime, agent, agent_info::kDriverNode);
-  def.place = place_on_host(domain, bdf);
-  // Of `bdf`, 8 bits are the bus, 5 the device and 3 the function.
-  snprintf(def.pci, sizeof def.pci, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f,
-           bdf & 7);
+  set_address(&def, domain, bdf);
   text_info(runtime, agent, agent_info::kUuid, def.uuid);
   text_info(runtime, agent, agent_info::kName, def.name);
   text_info(runtime, agent, agent_info::kProduct, def.model);

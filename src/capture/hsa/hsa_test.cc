@@ -600,6 +600,7 @@ TEST_F(HsaTest, BehindAnotherToolItObserves) {
   EXPECT_TRUE(f.open().empty());
   EXPECT_EQ(f.counters()["drop (observed)"], 6u);
   EXPECT_TRUE(f.note(format::kNoteHsa).starts_with("observe")) << f.note(format::kNoteHsa);
+  EXPECT_TRUE(f.note(format::kNoteHsa).ends_with("use LOCKSTEP_HSA=sdk")) << "whole, with what to do";
   EXPECT_EQ(f.all<format::GpuQueueDef>(Def::kGpuQueue).at(0).state, format::QueueState::kObserved);
   f.expect_sums();
 }

@@ -87,8 +87,8 @@ bool make_room() {
 }
 
 // Never freed: a name is defined at its kernel's first dispatch, which may come at any time.
-const char* keep_name(const char* name) {
-  const size_t bytes = strlen(name) + 1;
+const char* keep_name(const char* name, size_t length) {
+  const size_t bytes = length + 1;
   if (g_piece_left < bytes) {
     if (g_name_bytes + kPieceBytes > kMostNameBytes) return nullptr;
     auto* piece = static_cast<char*>(map(kPieceBytes));
@@ -97,7 +97,8 @@ const char* keep_name(const char* name) {
     g_piece_left = kPieceBytes;
     g_name_bytes += kPieceBytes;
   }
-  char* kept = static_cast<char*>(memcpy(g_piece, name, bytes));
+  char* kept = static_cast<char*>(memcpy(g_piece, name, length));
+  kept[length] = 0;
   g_piece += bytes;
   g_piece_left -= bytes;
   return kept;
@@ -109,9 +110,18 @@ bool has_tables() {
   return g_names != nullptr && g_used != nullptr;
 }
 
+// Without what symbols of kernels end in, and as long as a name may be.
+size_t length_of(const char* name) {
+  static_assert(format::kMaxKernelNameBytes == 1024);
+  size_t length = strlen(name);
+  if (length > 3 && memcmp(name + length - 3, ".kd", 3) == 0) length -= 3;
+  return length < format::kMaxKernelNameBytes ? length : format::kMaxKernelNameBytes - 1;
+}
+
 void add(uint64_t object, const char* name) {
+  if (name[0] == 0) return;
   if (object <= kForgotten || g_next >= kMostKernels || !has_tables() || !make_room()) return;
-  const char* kept = keep_name(name);
+  const char* kept = keep_name(name, length_of(name));
   if (kept == nullptr) return;
   g_names[g_next] = kept;
   Slots* slots = g_slots.load(std::memory_order_relaxed);
@@ -126,29 +136,21 @@ bool is_kernel(const Runtime& runtime, Symbol symbol, uint64_t* object) {
          runtime.symbol_get_info(symbol, symbol_info::kKernelObject, object) == kSuccess && *object != 0;
 }
 
-// Ends in ".kd", which is no part of the kernel's name.
-void read_name(const Runtime& runtime, Symbol symbol, char (&name)[format::kMaxKernelNameBytes]) {
-  static_assert(format::kMaxKernelNameBytes == 1024);
-  // Not on the stack, which is the program's.
+// Empty where the runtime does not say. Not on the stack, which is the program's.
+const char* read_name(const Runtime& runtime, Symbol symbol) {
   static char whole[64 << 10];  // under the lock
   uint32_t length = 0;
-  name[0] = 0;
   if (runtime.symbol_get_info(symbol, symbol_info::kNameLength, &length) != kSuccess ||
       length >= sizeof whole || runtime.symbol_get_info(symbol, symbol_info::kName, whole) != kSuccess)
-    return;
-  if (length > 3 && memcmp(whole + length - 3, ".kd", 3) == 0) length -= 3;
-  if (length > sizeof name - 1) length = sizeof name - 1;
-  memcpy(name, whole, length);
-  name[length] = 0;
+    return "";
+  whole[length] = 0;
+  return whole;
 }
 
 Status add_symbol(Executable, Symbol symbol, void* data) {
   const Runtime& runtime = *static_cast<const Runtime*>(data);
   uint64_t object = 0;
-  char name[format::kMaxKernelNameBytes];
-  if (!is_kernel(runtime, symbol, &object)) return kSuccess;
-  read_name(runtime, symbol, name);
-  if (name[0] != 0) add(object, name);
+  if (is_kernel(runtime, symbol, &object)) add(object, read_name(runtime, symbol));
   return kSuccess;
 }
 
@@ -179,10 +181,17 @@ void use_kernel(uint32_t number) {
   g_uses.fetch_add(1, std::memory_order_release);
 }
 
+void add_kernel(uint64_t object, const char* name) {
+  Locked locked(&g_lock);
+  add(object, name);
+}
+
+void count_executable() { g_executables.fetch_add(1, std::memory_order_relaxed); }
+
 void add_executable(const Runtime& runtime, Executable executable) {
   Locked locked(&g_lock);
   runtime.iterate_symbols(executable, add_symbol, const_cast<Runtime*>(&runtime));
-  g_executables.fetch_add(1, std::memory_order_relaxed);
+  count_executable();
 }
 
 void forget_executable(const Runtime& runtime, Executable executable) {

@@ -21,6 +21,9 @@ struct KernelObject {
 KernelObject find_kernel(uint64_t kernel_object);
 void use_kernel(uint32_t number);
 
+// A kernel by whatever names it in a dispatch, which is more than 1. Under a lock; the name is copied.
+void add_kernel(uint64_t object, const char* name);
+void count_executable();
 // Reads the names of its kernels, under a lock, on the thread that freezes it.
 void add_executable(const Runtime& runtime, Executable executable);
 // Before it is destroyed.

@@ -151,7 +151,7 @@ bool observe(Queue* queue, uint32_t agent) {
     Session::get().add_note(
         format::kNoteHsa,
         "observe: another tool's signals are in the packets of the queues, and there can be but "
-        "one: kernels are recorded without GPU times");
+        "one: kernels are recorded without GPU times. Beside rocprofiler's SDK use LOCKSTEP_HSA=sdk");
     return true;
   }
   free_queue(slot_of(observed));

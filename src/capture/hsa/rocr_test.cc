@@ -236,6 +236,52 @@ TEST_F(HipTest, EventsOfTheProgramKeepTheirTimes) {
   f.expect_sums();
 }
 
+// HSA is masked by ROCR_VISIBLE_DEVICES alone; the others choose among what that leaves. Whatever the mix,
+// kernels are those of the GPU on which they ran.
+TEST_F(HipTest, KernelsAreOfTheirGpuUnderEveryMixOfMasks) {
+  const struct {
+    std::map<std::string, std::string> masks;
+    const char* pci;
+  } cases[] = {{{{"HIP_VISIBLE_DEVICES", "2"}}, "0000:13:00.0"},
+               {{{"CUDA_VISIBLE_DEVICES", "3"}}, "0000:14:00.0"},
+               {{{"ROCR_VISIBLE_DEVICES", "3,1"}, {"HIP_VISIBLE_DEVICES", "1"}}, "0000:12:00.0"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.pci);
+    RunDirectory run;
+    std::map<std::string, std::string> with = one.masks;
+    with.insert({{"LOCKSTEP_SIM_GPUS", "4"}, {"LOCKSTEP_DIR", run.path()}});
+    RocrTest::run({"lockstep-hip-job", kCode, "4"}, with);
+    const HsaFile f(run.files().at(0));
+    std::map<uint32_t, std::string> pci;
+    for (const auto& agent : f.all<format::GpuAgentDef>(format::Def::kGpuAgent))
+      pci[agent.head.id] = agent.pci;
+    EXPECT_GE(f.finished().size(), 6u);
+    for (const auto& dispatch : f.finished()) EXPECT_EQ(pci[dispatch.agent], one.pci);
+  }
+}
+
+// Nodes come as packets of the launching stream's queue, each replay anew; no plugin sees these launches, so
+// the communicator in the arguments is what tells whose they are.
+TEST_F(HipTest, KernelsOfEachReplayOfAGraph) {
+  constexpr size_t kReplays = 5;
+  for (const char* mode : {"default", "lite"}) {
+    SCOPED_TRACE(mode);
+    RunDirectory run;
+    RocrTest::run({"lockstep-hip-job", kCode, "0", std::to_string(kReplays)},
+                  {{"LOCKSTEP_MODE", mode}, {"LOCKSTEP_DIR", run.path()}});
+    const HsaFile f(run.files().at(0));
+    std::map<std::string, size_t> of_the_graph;
+    for (const auto& dispatch : f.finished()) {
+      const std::string name = f.symbol(dispatch.symbol);
+      if (dispatch.arguments == 0x2222000 || name == "plain_compute") ++of_the_graph[name];
+    }
+    EXPECT_EQ(of_the_graph["ncclDevKernel_Generic_1"], 2 * kReplays);
+    // And the one outside the graph.
+    EXPECT_EQ(of_the_graph["plain_compute"], std::string(mode) == "lite" ? 0u : 6 * kReplays + 1);
+    f.expect_sums();
+  }
+}
+
 TEST_F(HipTest, LiteKeepsRcclsKernels) {
   run({"lockstep-hip-job", kCode, "40"}, {{"LOCKSTEP_MODE", "lite"}});
   const HsaFile f = file();

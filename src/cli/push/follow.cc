@@ -23,20 +23,27 @@ constexpr milliseconds kInterval{2'000}, kLongestPause{60'000};
 constexpr size_t kMostNameBytes = 256;
 
 // Not what torchrun calls every job that was given no id.
+bool is_job_id(const std::string& job) { return !job.empty() && job != "none"; }
+
 // The name has to be alike on all hosts, as a store joins what they write by it. So the job id of the
 // scheduler goes before the directory, which may be local.
 std::string name_of(const Arguments& arguments) {
   if (arguments.has("run")) return arguments.value("run");
-  std::string job = run::own_job_place().job;
-  if (!job.empty() && job != "none") return job;
+  const std::string job = run::own_job_place().job;
+  if (is_job_id(job)) return job;
   const auto path = std::filesystem::absolute(arguments.operands().front()).lexically_normal();
   return path.filename().empty() ? path.parent_path().filename() : path.filename();
 }
 
 class Follower {
  public:
-  Follower(const std::string& run, std::string name, const store::FleetTarget& target)
-      : run_(run), states_(run), name_(std::move(name)), target_(target), patience_(target.patience) {
+  explicit Follower(const FollowedJob& job)
+      : run_(job.run),
+        states_(job.run),
+        name_(job.name),
+        target_(job.target),
+        patience_(target_.patience),
+        until_signal_(job.until_signal) {
     target_.patience = milliseconds(0);  // it is this loop that tries again, with newer states
   }
 
@@ -45,14 +52,15 @@ class Follower {
     for (;;) {
       // Asked before the look, so that the newest state is sent once more after an interrupt.
       const bool is_last = interrupt.wanted();
-      const Result<bool> written = look();
+      const Result<bool> written = look(is_last);
       // A store that refuses will refuse again.
       if (!written && written.error().code != ErrorCode::kIo) return fail(written.error());
       // Its end is written once more, if the store takes it at once.
       if (is_last) return written ? kExitOk : kExitCannotTell;
-      if (written && *written) return kExitOk;
+      if (written && *written && !until_signal_) return kExitOk;
       // While the job runs there is always something newer to send, so patience begins at its end.
-      if (!written && has_ended_ && Clock::now() > ended_ + patience_) return give_up(written.error());
+      if (!written && has_ended_ && !until_signal_ && Clock::now() > ended_ + patience_)
+        return give_up(written.error());
       // Doubled up to a minute: a store that is overloaded is not helped by retries.
       pause_ = written ? kInterval : std::min(2 * pause_, kLongestPause);
       interrupt.wait(pause_);
@@ -61,15 +69,16 @@ class Follower {
 
  private:
   // Whether all has been written that there will be.
-  Result<bool> look() {
-    auto processes = states_.look();
+  Result<bool> look(bool is_last) {
+    auto processes = states_.look(is_last);
     // Its launcher merges a run that has ended, and removes its directory.
-    if (!processes && states_.all_ended())
+    if (!processes && states_.all_ended() && !until_signal_)
       return Error{ErrorCode::kNotFound, "is gone, and its end was not written: push what it was merged into",
                    run_};
     // The job has not begun, or its directory is out of reach for a while.
     if (!processes) {
-      if (!std::exchange(is_waiting_, true)) warn("waiting: " + processes.error().message());
+      if (!std::exchange(is_waiting_, true) && !until_signal_)
+        warn("waiting: " + processes.error().message());
       return false;
     }
     is_waiting_ = false;
@@ -108,13 +117,37 @@ class Follower {
   const std::string name_;
   store::FleetTarget target_;
   const milliseconds patience_;
+  const bool until_signal_;
   std::unique_ptr<store::NowWriter> writer_;
   milliseconds pause_ = kInterval;
   bool is_waiting_ = false, is_down_ = false, has_ended_ = false;
   Clock::time_point ended_{};
 };
 
+bool is_name(const std::string& name) { return !name.empty() && name.size() <= kMostNameBytes; }
+
 }  // namespace
+
+Result<FollowedJob> followed_job(const std::string& place, const std::string& job) {
+  const size_t mark = place.find('#');
+  FollowedJob followed;
+  followed.target.url = place.substr(0, mark);
+  followed.target.key = store::key_of_environment();
+  if (mark != std::string::npos) {
+    followed.name = place.substr(mark + 1);
+  } else if (is_job_id(job)) {
+    followed.name = job;
+  }
+  LOCKSTEP_TRY(store::check_target(followed.target));
+  // Jobs of one name would be one job in the store.
+  if (!is_name(followed.name))
+    return usage_error(
+        "--push takes URL#NAME, such as http://store:8123/fleet#job-17, with the same name of 1 to " +
+        std::to_string(kMostNameBytes) + " bytes on all hosts");
+  return followed;
+}
+
+int follow(const FollowedJob& job) { return Follower(job).run(); }
 
 int follow(const Arguments& arguments, const store::FleetTarget& target) {
   if (arguments.operands().size() != 1) return fail("--follow takes one run directory");
@@ -123,9 +156,8 @@ int follow(const Arguments& arguments, const store::FleetTarget& target) {
   if (std::filesystem::exists(run, error) && !std::filesystem::is_directory(run, error))
     return fail(run + ": is no directory: --follow takes a run that is being written");
   const std::string name = name_of(arguments);
-  if (name.empty() || name.size() > kMostNameBytes)
-    return fail("--run takes a name of 1 to " + std::to_string(kMostNameBytes) + " bytes");
-  return Follower(run, name, target).run();
+  if (!is_name(name)) return fail("--run takes a name of 1 to " + std::to_string(kMostNameBytes) + " bytes");
+  return Follower({.run = run, .name = name, .target = target}).run();
 }
 
 }  // namespace lockstep::cli::push

@@ -6,7 +6,18 @@
 
 namespace lockstep::cli::push {
 
-// The exit code.
+// What is followed, and into where. `name` is alike on all hosts, as a store joins what they write by it.
+struct FollowedJob {
+  std::string run, name;
+  store::FleetTarget target;
+  // Of its launcher, which may start ranks again; else until all processes have ended.
+  bool until_signal = false;
+};
+// "URL#NAME", else URL and the id that the scheduler gave the job; the store is not asked.
+Result<FollowedJob> followed_job(const std::string& place, const std::string& job);
+
+// The exit codes.
+int follow(const FollowedJob& job);
 int follow(const Arguments& arguments, const store::FleetTarget& target);
 
 }  // namespace lockstep::cli::push

@@ -2,7 +2,7 @@
 // Capture reaches a job through environment variables alone, since launchers such as torchrun, mpirun and
 // srun pass them on to every process. NCCL, CUDA and NVTX each load one library that a variable names. A
 // foreign profiler plugin is chained; another foreign library stays, and is named as the reason why times or
-// ranges are missing. HSA takes a list.
+// ranges are missing. AMD's runtime and SDK take lists (amd_environment.h).
 #include "cli/trace/capture_environment.h"
 
 #include <strings.h>
@@ -10,12 +10,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <string_view>
 
+#include "cli/trace/amd_environment.h"
 #include "cli/trace/tokens.h"
 #include "format/cuda_setting.h"
-#include "format/hsa_setting.h"
 #include "run/run_directory.h"
 
 namespace lockstep::cli::trace {
@@ -116,62 +115,7 @@ void set_cuda_environment(const CaptureLibraries& libraries) {
   setenv("LD_PRELOAD", preload.c_str(), 1);
 }
 
-constexpr const char *kHsaTools = "HSA_TOOLS_LIB", *kOldTools = "HSA_TOOLS_ROCPROFILER_V1_TOOLS";
-
-// The files that HSA_TOOLS_LIB names, between blanks.
-std::vector<std::string> hsa_tools() {
-  const char* set = std::getenv(kHsaTools);
-  std::vector<std::string> tools;
-  std::istringstream words(set != nullptr ? set : "");
-  for (std::string word; words >> word;) tools.push_back(word);
-  return tools;
-}
-
-bool is_our_hsa_library(const std::string& path, const CaptureLibraries& libraries) {
-  std::error_code error;
-  return std::filesystem::path(path).filename() == "liblockstep-hsa.so" ||
-         std::filesystem::equivalent(path, libraries.hsa, error);
-}
-
-// The runtime loads them in this order. From ROCm 6.1 on it loads none in a process that has rocprofiler's
-// SDK, unless the second variable asks for it; the SDK itself sets that to 0 where it is not set.
-void set_hsa_environment(const CaptureLibraries& libraries) {
-  // The runtime splits the list at blanks, so a path with one would be two.
-  if (!expects_hsa(libraries) || libraries.hsa.find(' ') != std::string::npos) return;
-  std::string value;
-  bool is_there = false;
-  for (const std::string& tool : hsa_tools()) {
-    value += (value.empty() ? "" : " ") + tool;
-    is_there |= is_our_hsa_library(tool, libraries);
-  }
-  if (!is_there) value += (value.empty() ? "" : " ") + libraries.hsa;
-  setenv(kHsaTools, value.c_str(), 1);
-  // Not over what the user has set: 0 may be meant, and no_amd_times() warns of it.
-  setenv(kOldTools, "1", 0);
-}
-
 }  // namespace
-
-bool expects_hsa(const CaptureLibraries& libraries) {
-  return !libraries.hsa.empty() && !format::has_word(std::getenv(format::kHsaSetting), format::kHsaOff);
-}
-
-std::string no_amd_times(const CaptureLibraries& libraries) {
-  if (!expects_hsa(libraries)) return {};
-  if (libraries.hsa.find(' ') != std::string::npos)
-    return "HSA_TOOLS_LIB cannot hold a path with a space: " + libraries.hsa;
-  std::error_code error;
-  for (const std::string& tool : hsa_tools()) {
-    if (is_our_hsa_library(tool, libraries)) continue;
-    if (tool.find('/') != std::string::npos && !std::filesystem::exists(tool, error))
-      return "HSA_TOOLS_LIB names " + tool + ", which does not exist";
-    return "HSA_TOOLS_LIB also names " + tool + ": if that times kernels, ours records launches only";
-  }
-  const char* old = std::getenv(kOldTools);
-  if (old != nullptr && std::string_view(old) == "0")
-    return std::string(kOldTools) + " is 0: a process with rocprofiler's SDK will not load our library";
-  return {};
-}
 
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention) {
@@ -181,7 +125,7 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
   setenv("NCCL_PROFILER_PLUGIN", libraries.nccl.c_str(), 1);
   if (!libraries.api.empty()) setenv("LOCKSTEP_LIBRARY", libraries.api.c_str(), 1);
   set_cuda_environment(libraries);
-  set_hsa_environment(libraries);
+  set_amd_environment(libraries);
   if (are_ranges_asked_for(libraries) && no_ranges(libraries).empty())
     setenv("NVTX_INJECTION64_PATH", cuda_library(libraries).c_str(), 1);
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);

@@ -21,10 +21,6 @@ std::vector<std::string> other_tools_files(const std::string& run);
 std::vector<std::string> files_to_attach(const std::string& run);
 // Why kernels will have no GPU times, in words; empty: they will, or the user has switched them off.
 std::string no_gpu_times(const CaptureLibraries& libraries);
-// Whether AMD's runtime is told to load our tools library: it is there, and LOCKSTEP_HSA is not off.
-bool expects_hsa(const CaptureLibraries& libraries);
-// Why kernels of AMD GPUs may have no GPU times, in words; empty: they should.
-std::string no_amd_times(const CaptureLibraries& libraries);
 // Why ranges of NVTX that were asked for (LOCKSTEP_CUDA) will not be recorded, in words; else empty.
 std::string no_ranges(const CaptureLibraries& libraries);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.

@@ -24,7 +24,8 @@ Result<CaptureLibraries> find_capture_libraries() {
         return fs::is_regular_file(path, error) ? path.lexically_normal().string() : std::string();
       };
       return CaptureLibraries{nccl.lexically_normal().string(), if_there("liblockstep.so"),
-                              if_there("liblockstep-cuda.so"), if_there("liblockstep-hsa.so")};
+                              if_there("liblockstep-cuda.so"), if_there("liblockstep-hsa.so"),
+                              if_there("liblockstep-rocp.so")};
     }
     if (looked.empty()) looked = nccl.lexically_normal().string();
   }

@@ -12,6 +12,7 @@ struct CaptureLibraries {
   std::string api;   // liblockstep.so; empty: not there
   std::string cuda;  // liblockstep-cuda.so; likewise
   std::string hsa;   // liblockstep-hsa.so; likewise
+  std::string rocp;  // liblockstep-rocp.so; likewise
 };
 Result<CaptureLibraries> find_capture_libraries();
 

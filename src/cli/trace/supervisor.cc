@@ -7,18 +7,24 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include "base/start_thread.h"
 #include "cli/kit/inherited_signals.h"
+#include "run/process_info.h"
 
 namespace lockstep::cli::trace {
 namespace {
 
+constexpr int kHelperNice = 10;
+constexpr std::chrono::seconds kHelperEnd{5};
 constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 // Blocks the watched signals before the sentinel, the first member made, is forked.
@@ -86,11 +92,71 @@ void Supervisor::reap() {
     if (ended < 0 && errno == EINTR) continue;
     if (ended <= 0) {
       // ECHILD: no child is left, orphans that were handed to us included.
-      reaped_all_ = ended < 0 && errno == ECHILD;
+      reaped_all_ = ended < 0 ? errno == ECHILD : command_status_ != -1 && has_only_helper();
       return;
     }
+    if (ended == helper_) helper_ = -1;
     if (ended == command_) command_status_ = status;
   }
+}
+
+// Where /proc does not list children, the helper ends with the command, as nothing tells it from the others.
+bool Supervisor::has_only_helper() const {
+  if (helper_ <= 0) return false;
+  const std::vector<int64_t> children = run::children_of(getpid());
+  if (std::find(children.begin(), children.end(), helper_) == children.end()) kill(helper_, SIGKILL);
+  return std::all_of(children.begin(), children.end(), [&](int64_t child) { return is_own(child); });
+}
+
+void Supervisor::start_helper(const std::function<int()>& work) {
+  const pid_t parent = getpid(), pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_NAME, "lockstep-push");
+    // If the parent died before, no signal comes.
+    if (getppid() != parent) _exit(0);
+    setpriority(PRIO_PROCESS, 0, kHelperNice);
+    if (const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); score >= 0) {
+      [[maybe_unused]] const ssize_t put = write(score, "1000", 4);
+      close(score);
+    }
+    // Whoever waits for the end of the job's output does not wait for the helper.
+    if (const int null = open("/dev/null", O_RDWR | O_CLOEXEC); null >= 0) {
+      dup2(null, STDIN_FILENO);
+      dup2(null, STDOUT_FILENO);
+    }
+    // A write to the terminal from outside its foreground group must not stop it.
+    signal(SIGTTOU, SIG_IGN);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    int code = kExitNotExecutable;
+    attempt([&] { code = work(); });
+    _exit(code);
+  }
+  helper_ = pid;
+}
+
+bool Supervisor::end_helper() {
+  bool is_done = true;
+  constexpr timespec kShort{0, 20'000'000};
+  if (helper_ > 0) kill(helper_, SIGTERM);
+  for (const auto end = std::chrono::steady_clock::now() + kHelperEnd; helper_ > 0;) {
+    // Not reap(): what the job left behind is the caller's.
+    if (waitpid(helper_, nullptr, WNOHANG) != 0) break;
+    siginfo_t signal{};
+    const int got = sigtimedwait(&watched_, &signal, &kShort);
+    // The user does not want to wait, or the store takes too long.
+    if ((got <= 0 || got == SIGCHLD) && std::chrono::steady_clock::now() < end) continue;
+    is_done = false;
+    kill(helper_, SIGKILL);
+    while (waitpid(helper_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    break;
+  }
+  helper_ = -1;
+  return is_done;
 }
 
 int Supervisor::wait_for_command() {

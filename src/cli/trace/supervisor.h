@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,16 +40,24 @@ class Supervisor {
   bool wait_for_descendants(const std::function<void()>& waiting);
   // From now on the first such signal calls `stop` on another thread, and the process ends with 128 + signal.
   void end_on_signal(std::function<void(int signal)> stop);
-  // A child of ours that is not the user's; -1 none.
-  pid_t sentinel() const { return sentinel_.pid(); }
+  // Runs `work` in a child of its own beside the command, until end_helper(). A terminal's signals do not
+  // reach it, it ends with us, and when memory or the CPU is short, it goes before the job. Without threads,
+  // and once.
+  void start_helper(const std::function<int()>& work);
+  // Asks it to end and waits a few seconds, no longer. False: it had not done its work by then.
+  bool end_helper();
+  // Whether a child of ours is none of the user's. Any thread.
+  bool is_own(int64_t pid) const { return pid > 0 && (pid == sentinel_.pid() || pid == helper_); }
 
  private:
   void pass_on(const siginfo_t& signal);
   // Reaps what has ended; the command's status goes to command_status_.
   void reap();
+  bool has_only_helper() const;
 
   sigset_t original_{}, watched_{};
   GroupSentinel sentinel_;
+  std::atomic<pid_t> helper_{-1};
   pid_t command_ = -1;
   int command_status_ = -1;
   bool reaped_all_ = false;

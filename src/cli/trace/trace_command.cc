@@ -3,6 +3,8 @@
 // and targets that are not to be replaced are refused before the command starts, with exit code 2. A place
 // that cannot be written costs the trace and not the job, unless --require says otherwise. Once the command
 // has started its exit code is ours, whatever becomes of the merge.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "base/unix_time.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
+#include "cli/trace/amd_environment.h"
 #include "cli/trace/capture_environment.h"
 #include "cli/trace/supervisor.h"
 #include "cli/trace/tokens.h"
@@ -51,6 +54,9 @@ constexpr Option kTraceOptions[] = {
     {0, "require", "", "do not run the command if it cannot be traced"},
     {0, "timeline", "FILE", "also write a timeline for Perfetto; compressed if its name ends in .gz", "", "",
      true},
+    {0, "push", "URL#NAME",
+     "write what the processes do now to a ClickHouse store every 2 s, for `lockstep diagnose URL#NAME`; "
+     "without #NAME the job's id is its name"},
     {0, "sysfs-root", "DIR", "the folder that holds the host's sys, for counters of links in containers", "",
      "", true},
     {0, "json", "", "print the final report as one JSON object on a line of stderr"},
@@ -133,6 +139,9 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.json = arguments.has("json");
   request.require = arguments.has("require");
   request.sysfs_root = arguments.value("sysfs-root");
+  if (arguments.has("push")) {
+    LOCKSTEP_ASSIGN(request.push, push::followed_job(arguments.value("push"), place.job));
+  }
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
     return usage_error("--timeline needs the merge; leave out --no-merge");
@@ -172,11 +181,12 @@ int report_not_started(const std::string& program, int error) {
   return found ? trace::kExitNotExecutable : trace::kExitNotFound;
 }
 
-void report_waiting() {
+void report_waiting(const trace::Supervisor& supervisor) {
   std::string who;
   size_t count = 0;
   // An orphan of the command becomes our child, as this process is the reaper; its own children do not count.
   for (int64_t child : run::children_of(getpid())) {
+    if (supervisor.is_own(child)) continue;
     auto argv = run::split_words(run::read_small(run::proc_path(child, "cmdline"), 4096).value_or(""));
     if (++count <= 3)
       who += (who.empty() ? "" : ", ") + std::to_string(child) + (argv.empty() ? "" : " " + argv[0]);
@@ -238,6 +248,17 @@ void start_sampler(const TraceRequest& request, const run::ProcessIdentity& self
                   links::SampleIdentity{self.host, self.boot_id, self.pid});
 }
 
+// In a child. One of a host's launchers is enough; when it ends, the next one goes on.
+int follow_host(push::FollowedJob job, const run::ProcessIdentity& self, const std::string& run) {
+  const int lock = open(run::follow_lock_path(run, self).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // Without a lock, several write the same.
+  while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  job.run = run;
+  job.until_signal = true;
+  return push::follow(job);
+}
+
 // The order is fixed. The supervisor comes before all threads, which inherit the signals that it blocks. What
 // lies in memory goes into the files before they are counted and merged.
 int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, bool expects_hsa,
@@ -254,24 +275,28 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
   // Others of the job's launchers may have recorded something, and leave the merge to the last one.
   if (int error = supervisor.start(request.argv); error != 0)
     return end(report_not_started(request.argv[0], error), false);
+  if (request.push) supervisor.start_helper([&] { return follow_host(*request.push, self, run.path()); });
   std::optional<run::Census> census;
   std::optional<run::HeldSegments> held;
   guard("cannot watch the job's processes", [&] {
     census.emplace(
-        self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
+        self, [&](int64_t pid) { return supervisor.is_own(pid); }, [&] { run.touch(); });
     held.emplace(run.path());
   });
   std::optional<links::Sampler> sampler;
   guard("cannot sample link counters", [&] { start_sampler(request, self, run, sampler); });
   const int code = supervisor.wait_for_command();
   // False means that a signal ended the waiting; what is there by now is merged all the same.
-  supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
+  supervisor.wait_for_descendants(
+      [&] { guard("the command has ended", [&] { report_waiting(supervisor); }); });
   // Before the merge, which attaches the log that it writes.
   if (sampler) sampler->stop();
   guard("could not copy everything from memory into the files of " + run.path(), [&] {
     run::adopt_run(run.path());
     held.reset();
   });
+  // Files are whole now, and the merge may remove them.
+  if (!supervisor.end_helper()) warn("the store did not take how the job ended within 5 s");
   guard("cannot record which processes there were", [&] {
     if (!census) return;
     census->stop();
@@ -348,7 +373,7 @@ const Command trace_command = {
         "TORCH_FR_DUMP_TEMP_FILE and the older names of the last three.\n\n"
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
-        "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
+        "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies. If ROCP_TOOL_LIBRARIES is set, or LOCKSTEP_HSA=sdk, our library is a client of rocprofiler's SDK instead.\n\n"
         "On each host, one launcher reads the error counters of network ports, interfaces and PCIe, and what NVML reports about GPUs, once a second; LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
         "In OUT, RUN and FILE, %p stands for the launcher's process id, %h for the host, %r for the rank, %n for the rank of the node, %j for the job. All processes share one run directory and one OUT; in LOCKSTEP_DIR without `lockstep trace`, %p is the id of each process.",

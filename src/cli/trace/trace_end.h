@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of `lockstep trace`: what becomes of the run directory once the command has ended.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/push/follow.h"
 #include "run/run_directory.h"
 
 namespace lockstep::cli {
@@ -16,7 +18,8 @@ struct TraceRequest {
   bool merge = true, keep = false, json = false;
   bool require = false;  // no run without a trace
   std::string mode, retention;
-  std::string sysfs_root;  // that the links of this host are read from; empty: its own
+  std::string sysfs_root;                 // that the links of this host are read from; empty: its own
+  std::optional<push::FollowedJob> push;  // what is written to a store meanwhile, but for the run
   std::vector<std::string> argv;
 };
 

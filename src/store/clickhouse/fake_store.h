@@ -66,7 +66,8 @@ class FakeStore {
       return insert(found[1], request.body);
     if (statement.starts_with("SELECT name, max(seen_ns)")) return followed_runs();
     if (std::regex_search(statement, found,
-                          std::regex("^SELECT (.*) FROM `fleet`\\.`?(\\w+)`? FINAL WHERE run = (\\d+)")))
+                          std::regex("^SELECT (.*) FROM `fleet`\\.`?(\\w+)`? FINAL WHERE run = (\\d+)")) &&
+        tables.contains(found[2]))
       return select(found[1], tables[found[2]], std::stoull(found[3]));
     return LoopbackServer::reply(500, "Code: 62, e.displayText() = DB::Exception: " + statement);
   }
