@@ -50,11 +50,14 @@ uint64_t id_of(uint32_t gpu) { return 0xa9e47000 + gpu; }
 bool start_client(const std::string& path, uint32_t priority) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) abort();  // as the SDK does
-  using Configure = rocp::Configured* (*)(uint32_t, const char*, uint32_t, rocp::ClientId*);
+  using Configure = rocp::Configured* (*)(uint32_t, const char*, uint32_t, void*);
   const auto configure = reinterpret_cast<Configure>(dlsym(library, "rocprofiler_configure"));
-  rocp::ClientId client{nullptr, priority + 1};
+  uint64_t client[3] = {};  // its layout depends on the release
   rocp::Configured* configured =
-      configure == nullptr ? nullptr : configure(g_options.version, "stub", priority, &client);
+      configure == nullptr ? nullptr : configure(g_options.version, "stub", priority, client);
+  for (const uint64_t word : client) {
+    if (word != 0) abort();
+  }
   if (configured == nullptr) return false;
   g_is_configuring = true;
   const int result = configured->initialize(nullptr, configured->data);
@@ -68,7 +71,9 @@ int start(const lockstep::sim::StubSdkOptions& options) {
   std::istringstream paths(set != nullptr ? set : "");
   int clients = 0;
   uint32_t priority = 0;
-  for (std::string path; std::getline(paths, path, ':');) clients += start_client(path, priority++);
+  // What no colon follows is not loaded.
+  for (std::string path; std::getline(paths, path, ':') && !paths.eof();)
+    clients += start_client(path, priority++);
   return clients;
 }
 
@@ -158,7 +163,6 @@ rocp::Status rocprofiler_query_available_agents(int32_t version, rocp::AgentsCal
     agent.type = i == 0 ? 1 : rocp::kAgentIsGpu;  // the processor first
     agent.id = i == 0 ? 1 : id_of(i - 1);
     agent.location = (0x10 + i) << 8;
-    agent.node = i;
     agent.name = "gfx942";
     agent.product_name = "AMD Instinct MI300X";
     list.push_back(&agent);

@@ -188,7 +188,7 @@ struct StreamDef {
 struct GpuAgentDef {
   DefHead head;              // id = number in this process, from 0: the n-th GPU that HSA lists
   uint64_t tick_hz;          // of its clock; 0 unknown
-  uint32_t node;             // number of the kernel driver
+  uint32_t node;             // number of the kernel driver; 0 unknown
   int32_t place;             // among the host's GPUs by PCI address; -1 unknown
   char pci[16];              // "0000:c1:00.0"
   char uuid[32];             // "GPU-7f8e..." as HSA gives it

@@ -14,10 +14,11 @@ namespace {
 
 using readers::native::FileBuilder;
 
-void write_file_of(pid_t pid, const std::string& path) {
+void write_file_of(pid_t pid, const std::string& path, format::FileState state = format::FileState::kOpen) {
   const run::ProcessIdentity self = run::own_identity();
   FileBuilder file;
   file.header().pid = pid;
+  file.header().state = static_cast<uint32_t>(state);
   file.header().pid_namespace = static_cast<uint32_t>(self.pid_namespace);
   file.header().start_ticks = run::read_stat(pid)->start_ticks;
   for (size_t i = 0; i < sizeof file.header().boot_id; ++i)
@@ -48,6 +49,20 @@ TEST(NewestStates, KnowsThatARunHasEndedWhoseDirectoryIsGone) {
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(states.look());
   EXPECT_TRUE(states.all_ended());
+}
+
+// A reading is followed by a rest, which the last look does not keep: a closed process would look dead.
+TEST(NewestStates, HaveTheEndAtTheLastLook) {
+  const std::string directory = readers::native::test_dir();
+  write_file_of(getpid(), directory + "/a.lks");
+  NewestStates states(directory);
+  const auto open = states.look();
+  ASSERT_TRUE(open) << open.error().message();
+  EXPECT_FALSE(open->at(0).closed);
+  write_file_of(getpid(), directory + "/a.lks", format::FileState::kClosed);
+  const auto closed = states.look(true);
+  ASSERT_TRUE(closed) << closed.error().message();
+  EXPECT_TRUE(closed->at(0).closed);
 }
 
 TEST(NewestStates, OfNoRunHaveNotEnded) {

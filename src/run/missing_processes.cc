@@ -146,12 +146,12 @@ std::optional<RunLoss> without_hsa(const std::vector<ProcessFile>& files,
     }
   }
   if (missed.processes == 0) return std::nullopt;
-  return RunLoss{"hsa_never_called", missed.processes,
-                 "AMD kernels of " + missed.who() +
-                     " were not recorded: its runtime never called our library (pid " +
-                     std::to_string(missed.first_pid) + ": " + missed.first_command +
-                     "); check that HSA_TOOLS_LIB reaches them, and that "
-                     "HSA_TOOLS_ROCPROFILER_V1_TOOLS is 1 where rocprofiler's SDK is loaded"};
+  return RunLoss{
+      "hsa_never_called", missed.processes,
+      "AMD kernels of " + missed.who() + " were not recorded: its runtime never called our library (pid " +
+          std::to_string(missed.first_pid) + ": " + missed.first_command +
+          "); check that HSA_TOOLS_LIB (with LOCKSTEP_HSA=sdk ROCP_TOOL_LIBRARIES) reaches them, and that "
+          "HSA_TOOLS_ROCPROFILER_V1_TOOLS is 1 where another tool loads rocprofiler's SDK"};
 }
 
 }  // namespace

@@ -28,24 +28,24 @@ TEST_F(Amd, TheRuntimesToolsInterfaceByDefault) {
 TEST_F(Amd, TheSdkWhereItIsAskedFor) {
   // Ours for the runtime was there already, from a launcher around this one.
   const Finished finished = variables({{"LOCKSTEP_HSA", "sdk"}, {"HSA_TOOLS_LIB", kHsa}});
-  EXPECT_EQ(finished.out, "|" + std::string(kRocp) + "|\n") << finished;
+  EXPECT_EQ(finished.out, "|" + std::string(kRocp) + ":|\n") << finished;
 }
 
-TEST_F(Amd, TheSdkWhereTheEnvironmentBringsIt) {
-  Finished finished = variables({{"ROCP_TOOL_LIBRARIES", "/bin/sh"}, {"HSA_TOOLS_LIB", "other.so"}});
-  EXPECT_EQ(finished.out, "other.so|/bin/sh:" + std::string(kRocp) + "|\n") << finished;
-  finished = variables({{"ROCP_TOOL_LIBRARIES", "/no/such/tool.so"}});
+TEST_F(Amd, TheSdkBesideItsOtherClients) {
+  Finished finished = variables(
+      {{"LOCKSTEP_HSA", "sdk"}, {"ROCP_TOOL_LIBRARIES", "/bin/sh:"}, {"HSA_TOOLS_LIB", "other.so"}});
+  EXPECT_EQ(finished.out, "other.so|/bin/sh:" + std::string(kRocp) + ":|\n") << finished;
+  EXPECT_EQ(variables({{"ROCP_TOOL_LIBRARIES", "/bin/sh:"}}).out, std::string(kHsa) + "|/bin/sh:|1\n")
+      << "not asked for";
+  finished = variables({{"LOCKSTEP_HSA", "sdk"}, {"ROCP_TOOL_LIBRARIES", "/no/such/tool.so"}});
   EXPECT_TRUE(has(finished.err, "ROCP_TOOL_LIBRARIES names /no/such/tool.so, which does not exist"))
       << finished;
-  finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "1"}, {"ROCPROFILER_REGISTER_ENABLED", "0"}});
-  EXPECT_EQ(finished.out, "|" + std::string(kRocp) + "|\n") << finished;
+  finished = variables({{"LOCKSTEP_HSA", "sdk"}, {"ROCPROFILER_REGISTER_ENABLED", "0"}});
   EXPECT_TRUE(has(finished.err, "ROCPROFILER_REGISTER_ENABLED is 0")) << finished;
 }
 
 TEST_F(Amd, SwitchesOfTheSdkThatAreOff) {
-  Finished finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "0"}});
-  EXPECT_EQ(finished.out, std::string(kHsa) + "||1\n") << "the SDK does not come: " << finished;
-  finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "off"}, {"LOCKSTEP_HSA", "sdk"}});
+  const Finished finished = variables({{"ROCPROFILER_REGISTER_FORCE_LOAD", "off"}, {"LOCKSTEP_HSA", "sdk"}});
   EXPECT_TRUE(has(finished.err, "ROCPROFILER_REGISTER_FORCE_LOAD is off: rocprofiler's SDK will not load"))
       << finished;
 }
@@ -61,9 +61,9 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   EXPECT_EQ(finished.out, "1\n") << finished;
   const Finished asked = do_here(
       {"sqlite3", "t.db",
-       "SELECT count(*), max(abs(end - start - 10000)) <= 2, count(DISTINCT gpuId), s.string FROM rocpd_op "
+       "SELECT count(*), max(abs(end - start - 10000)) <= 500, count(DISTINCT gpuId), s.string FROM rocpd_op "
        "JOIN rocpd_string s ON s.id = description_id"});
-  // A clock's rate is known to some ppm.
+  // A clock's rate is known badly after a millisecond.
   EXPECT_EQ(asked.out, "50|1|1|compute(float*)\n") << asked;
   const Finished ranges = do_here({"sqlite3", "t.db", "SELECT name, kind, ns > 500000 FROM ranges"});
   EXPECT_TRUE(ranges.out.starts_with("all kernels|") && ranges.out.ends_with("|1\n")) << ranges;

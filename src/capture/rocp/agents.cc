@@ -28,7 +28,6 @@ Status add_agents(int32_t version, const void** agents, size_t count, void*) {
     if (agent->bytes < sizeof *agent || agent->type != kAgentIsGpu) continue;
     format::GpuAgentDef def{};
     def.tick_hz = kNsPerSecond;
-    def.node = agent->node;
     hsa::set_address(&def, agent->domain, agent->location);
     copy_text(agent->name, def.name);
     copy_text(agent->product_name, def.model);

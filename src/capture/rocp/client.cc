@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <atomic>
+
 #include "capture/core/clock.h"
 #include "capture/core/locked.h"
 #include "capture/core/session/session.h"
@@ -132,10 +134,12 @@ int initialize(Finalize, void*) {
   if (why != nullptr) note(why);
   return why == nullptr ? 0 : -1;
 }
-void finalize(void*) {}
+// The SDK has delivered the last ends by now; they may come after exit's handlers.
+void finalize(void*) { on_exit(); }
 
-Configured* configure(uint32_t version, ClientId* client, const void* caller) {
+Configured* configure(uint32_t version, const void* caller) {
   static Configured configured{sizeof(Configured), initialize, finalize, nullptr};
+  static std::atomic<bool> is_taken{false};
   if (has_word(format::kHsaOff) ||
       !Session::get().open(format::Source::kHsa, {.record = record, .apply_pending = on_nap}))
     return nullptr;
@@ -147,9 +151,9 @@ Configured* configure(uint32_t version, ClientId* client, const void* caller) {
     note(why);
     return nullptr;
   }
+  if (is_taken.exchange(true)) return note("a second rocprofiler-sdk in one process is left alone"), nullptr;
   if (!find_sdk(caller)) return note("rocprofiler-sdk lacks a function"), nullptr;
   g_version = version;
-  if (client != nullptr) client->name = "lockstep";
   return &configured;
 }
 
@@ -157,7 +161,7 @@ Configured* configure(uint32_t version, ClientId* client, const void* caller) {
 }  // namespace lockstep::capture::rocp
 
 extern "C" __attribute__((visibility("default"))) void* rocprofiler_configure(uint32_t version, const char*,
-                                                                              uint32_t, void* client) {
+                                                                              uint32_t, void*) {
   namespace rocp = lockstep::capture::rocp;
-  return rocp::configure(version, static_cast<rocp::ClientId*>(client), __builtin_return_address(0));
+  return rocp::configure(version, __builtin_return_address(0));
 }

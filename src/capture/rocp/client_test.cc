@@ -24,7 +24,7 @@ class SdkTest : public ::testing::Test {
   template <class Work>
   void run(const StubSdkOptions& options, int clients, Work work, const std::string& mode = "default",
            const std::string& setting = "") {
-    const Environment with{{"ROCP_TOOL_LIBRARIES", kClient},
+    const Environment with{{"ROCP_TOOL_LIBRARIES", std::string(kClient) + ":"},
                            {"LOCKSTEP_DIR", run_.path()},
                            {"LOCKSTEP_MODE", mode},
                            {"LOCKSTEP_HSA", setting}};
@@ -157,7 +157,7 @@ TEST_F(SdkTest, WhatIsNotKnownOrRefusedIsLeftAloneAndSaid) {
                {{.context_status = 1}, "rocprofiler-sdk refuses a context"}};
   for (const auto& one : cases) {
     RunDirectory run;
-    const Environment with{{"ROCP_TOOL_LIBRARIES", kClient}, {"LOCKSTEP_DIR", run.path()}};
+    const Environment with{{"ROCP_TOOL_LIBRARIES", std::string(kClient) + ":"}, {"LOCKSTEP_DIR", run.path()}};
     ASSERT_TRUE(run_child(with, [&] {
                   const auto& sdk = *static_cast<const StubSdk*>(dlsym(dlopen(kSdk, RTLD_NOW), "stub_sdk"));
                   EXPECT_EQ(sdk.start(one.options), 0);

@@ -14,12 +14,8 @@ inline constexpr uint32_t kOldestVersion = 10000, kNextMajorVersion = 20000;  //
 
 // ---- how the SDK comes to us: rocprofiler_configure()
 
-struct ClientId {
-  const char* name;  // ours to set
-  uint32_t handle;
-};
-static_assert(sizeof(ClientId) == 16);
-using Finalize = void (*)(ClientId);
+// It takes the client's id, a struct that has grown between releases: we neither call it nor write to the id.
+using Finalize = void (*)();
 struct Configured {
   size_t bytes;
   // Here alone contexts and services are made. 0: go on.
@@ -101,15 +97,12 @@ struct SdkAgent {
   uint32_t group_max[3], grid_max[3];
   const void *banks, *caches, *links;
   const char *name, *vendor_name, *product_name, *model_name;
-  uint64_t sampling_count;
-  const void* sampling;
-  uint32_t node, logical_node;
+  uint64_t more_of_a_release[3];  // the node's number is among them, not always at the same place
 };
 static_assert(sizeof(SdkAgent) == 304 && offsetof(SdkAgent, counts) == 20 &&
               offsetof(SdkAgent, vendor) == 104 && offsetof(SdkAgent, location) == 108 &&
               offsetof(SdkAgent, domain) == 112 && offsetof(SdkAgent, local_memory) == 176 &&
-              offsetof(SdkAgent, name) == 248 && offsetof(SdkAgent, product_name) == 264 &&
-              offsetof(SdkAgent, node) == 296);
+              offsetof(SdkAgent, name) == 248 && offsetof(SdkAgent, product_name) == 264);
 inline constexpr int32_t kAgentIsGpu = 2, kAgentVersion = 1;
 using AgentsCallback = Status (*)(int32_t version, const void** agents, size_t count, void* data);
 

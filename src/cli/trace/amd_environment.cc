@@ -51,6 +51,8 @@ struct ToolList {
       is_there |= is_ours(path);
     }
     if (!is_there) value += (value.empty() ? "" : std::string(1, separator)) + ours;
+    // The SDK takes no path that no colon follows.
+    if (separator == ':') value += separator;
     setenv(variable, value.c_str(), 1);
   }
   void remove_ours() const {
@@ -64,11 +66,6 @@ struct ToolList {
 ToolList hsa_tools(const CaptureLibraries& libraries) { return {kHsaTools, ' ', libraries.hsa}; }
 ToolList sdk_tools(const CaptureLibraries& libraries) { return {kSdkTools, ':', libraries.rocp}; }
 
-bool is_given(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != 0;
-}
-
 // As the SDK reads its switches.
 bool is_switched_off(const char* name) {
   const char* value = std::getenv(name);
@@ -81,12 +78,11 @@ bool is_switched_off(const char* name) {
 
 constexpr const char *kForce = "ROCPROFILER_REGISTER_FORCE_LOAD", *kEnabled = "ROCPROFILER_REGISTER_ENABLED";
 
-// Asked for, or the environment brings the SDK into each process that has AMD's runtime. PyTorch's own tool
-// shows only once it is loaded.
+// Only where it is asked for: the SDK ends a process that cannot load a named library, as in a container
+// without our path.
 bool uses_sdk(const CaptureLibraries& libraries) {
   if (libraries.rocp.empty()) return false;
-  return format::has_word(std::getenv(format::kHsaSetting), format::kHsaSdk) || is_given(kSdkTools) ||
-         is_given("ROCPROFILER_REGISTER_LIBRARY") || (is_given(kForce) && !is_switched_off(kForce));
+  return format::has_word(std::getenv(format::kHsaSetting), format::kHsaSdk);
 }
 
 std::string missing_file(const ToolList& list) {
