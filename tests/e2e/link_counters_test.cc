@@ -99,6 +99,18 @@ TEST_F(LinkCounters, WhatCannotBeReadOfThemIsALossThatAMergeKeeps) {
   EXPECT_EQ(kept.out, "t.db: 1 value in host_sample that no sampler writes, left out\n") << kept;
 }
 
+TEST_F(LinkCounters, AreMetrics) {
+  if (has(do_here(lockstep({"exporter", "--once", "nowhere"})).err, "prometheus-cpp"))
+    GTEST_SKIP() << "this build has no exporter";
+  const Finished finished = do_here(traced("echo 3 > " + port_ + "counters/link_downed; " + moves_data()));
+  ASSERT_EQ(finished.code, 0) << finished;
+  const Finished once = do_here(lockstep({"exporter", "--once", "--diagnose", "off", "run"}));
+  EXPECT_EQ(once.code, 0) << once;
+  EXPECT_TRUE(has(once.out, "device=\"mlx5_0/1\",counter=\"link_downed\"} 3")) << once;
+  EXPECT_TRUE(has(once.out, "device=\"mlx5_0/1\",direction=\"sent\"} 3600000000")) << once;
+  EXPECT_FALSE(has(once.out, "symbol_error")) << once;
+}
+
 TEST_F(LinkCounters, ABusyHealthyPortIsSilent) {
   const Finished finished = do_here(traced(moves_data()));
   ASSERT_EQ(finished.code, 0) << finished;

@@ -15,6 +15,7 @@
 #include "cli/kit/interrupt.h"
 #include "exporters/prometheus/exposition.h"
 #include "exporters/prometheus/served_metrics.h"
+#include "readers/link_samples/live_counters.h"
 #include "readers/native/launch_join.h"
 
 namespace lockstep::cli::exporter {
@@ -39,6 +40,7 @@ class Exporter {
   explicit Exporter(const Settings& settings)
       : settings_(settings),
         live_(settings.paths, live::LiveRun::Depth::kAll),
+        links_(settings.paths),
         metrics_({.ranks = settings.ranks, .comms = settings.comms}),
         diagnoses_(settings.paths, settings.diagnose) {
     own_.start_s = static_cast<double>(unix_now_ns()) / 1e9;
@@ -67,6 +69,7 @@ class Exporter {
     }
     const std::chrono::nanoseconds used = cpu_time();
     auto seen = live_.look();
+    links_.look();
     if (seen) {
       metrics_.look(*seen, watch_.look(*seen));
       has_reported_ = false;
@@ -89,7 +92,7 @@ class Exporter {
   }
 
   std::vector<prometheus::MetricFamily> families() const {
-    return exporters::metrics::families(metrics_, diagnoses_.findings(), own_);
+    return exporters::metrics::families(metrics_, diagnoses_.findings(), own_, links_.risen());
   }
   std::string text() const {
     auto all = families();
@@ -107,6 +110,7 @@ class Exporter {
  private:
   const Settings& settings_;
   live::LiveRun live_;
+  readers::link_samples::LiveCounters links_;
   live::RankWatch watch_;
   exporters::metrics::RunMetrics metrics_;
   exporters::metrics::Diagnoses diagnoses_;

@@ -6,6 +6,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <map>
+#include <tuple>
 
 namespace lockstep::exporters::metrics {
 namespace {
@@ -137,6 +139,22 @@ void put_gauges(const RunMetrics& run, Families& all) {
   all.put(Id::kLag, {}, run.lag_s());
 }
 
+void put_links(const std::vector<LinkCounter>& links, Families& all) {
+  // Names that are equal once they are cut make one series: Prometheus refuses two of one name.
+  std::map<std::tuple<bool, std::string, std::string, std::string>, double> series;
+  for (const LinkCounter& link : links)
+    series[{link.is_bytes, label_text(link.host), label_text(link.device), label_text(link.name)}] +=
+        static_cast<double>(link.total);
+  // Errors sort first, so that they have series where not all have room.
+  size_t room = kMostLinkSeries;
+  for (const auto& [key, total] : series) {
+    if (room-- == 0) break;
+    const auto& [is_bytes, host, device, name] = key;
+    all.put(is_bytes ? Id::kLinkBytes : Id::kLinkEvents,
+            {{"host", host}, {"device", device}, {is_bytes ? "direction" : "counter", name}}, total);
+  }
+}
+
 void put_findings(const RunMetrics& run, const Findings& findings, Families& all) {
   if (!findings.asked) return;
   all.put(Id::kDiagnosisTime, {}, findings.ended_s);
@@ -163,10 +181,12 @@ void put_findings(const RunMetrics& run, const Findings& findings, Families& all
 
 std::vector<MetricInfo> all_metrics() { return {std::begin(kMetrics), std::end(kMetrics)}; }
 
-std::vector<MetricFamily> families(const RunMetrics& run, const Findings& findings, const OwnFigures& own) {
+std::vector<MetricFamily> families(const RunMetrics& run, const Findings& findings, const OwnFigures& own,
+                                   const std::vector<LinkCounter>& links) {
   Families all;
   put_gauges(run, all);
   put_counters(run, all);
+  put_links(links, all);
   put_findings(run, findings, all);
   all.put(Id::kStart, {}, own.start_s);
   all.put(Id::kVersion, {{"version", LOCKSTEP_VERSION}}, 1);

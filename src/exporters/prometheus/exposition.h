@@ -9,6 +9,7 @@
 
 #include "exporters/prometheus/findings.h"
 #include "exporters/prometheus/run_metrics.h"
+#include "readers/link_samples/live_counters.h"
 
 namespace lockstep::exporters::metrics {
 
@@ -28,9 +29,14 @@ struct OwnFigures {
   size_t unreadable_files = 0;
 };
 
+using LinkCounter = readers::link_samples::LiveCounter;
+// Counters of links beyond these have no series.
+inline constexpr size_t kMostLinkSeries = 4096;
+
 // Without lockstep_exporter_look_age_seconds, which is made when somebody asks: look_age_family.
 std::vector<prometheus::MetricFamily> families(const RunMetrics& run, const Findings& findings,
-                                               const OwnFigures& own);
+                                               const OwnFigures& own,
+                                               const std::vector<LinkCounter>& links = {});
 prometheus::MetricFamily look_age_family(double seconds);
 
 // Prometheus' text format, version 0.0.4.

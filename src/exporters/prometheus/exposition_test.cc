@@ -44,6 +44,25 @@ std::set<std::string> names_in(const std::string& text) {
   return names;
 }
 
+TEST(Metrics, LinksOfOneNameAreOneSeriesAndErrorsHaveRoomFirst) {
+  const std::string longest(80, 'x');
+  std::vector<LinkCounter> links = {{"n1", longest + "1", "sent", true, 5},
+                                    {"n1", longest + "2", "sent", true, 7},
+                                    {"n1", "mlx5_0/1", "link_downed", false, 2}};
+  for (size_t i = 0; i < kMostLinkSeries; ++i) links.push_back({"n2", std::to_string(i), "sent", true, 1});
+  size_t series = 0, twelve = 0;
+  bool has_error = false;
+  for (const prometheus::MetricFamily& family : families(RunMetrics({}), {}, {}, links)) {
+    if (!family.name.starts_with("lockstep_link_")) continue;
+    series += family.metric.size();
+    has_error = has_error || family.name == "lockstep_link_events_total";
+    for (const prometheus::ClientMetric& metric : family.metric) twelve += metric.counter.value == 12;
+  }
+  EXPECT_EQ(series, kMostLinkSeries);
+  EXPECT_EQ(twelve, 1u);
+  EXPECT_TRUE(has_error);
+}
+
 TEST(Metrics, FollowTheConventions) {
   std::set<std::string> seen;
   static const std::regex kName("lockstep_[a-z]+(_[a-z]+)*");

@@ -156,6 +156,24 @@ std::string_view kind_word(DeviceKind kind) {
   return "?";
 }
 
+Result<void> check_sample_head(std::string_view line, const std::string& where) {
+  const auto version =
+      line.starts_with(kSampleLogHead) ? whole_number<int>(line.substr(kSampleLogHead.size())) : std::nullopt;
+  if (!version || *version < 1)
+    return Error{ErrorCode::kInvalidInput, "holds no samples of a host's links", where};
+  if (*version > kSampleLogVersion)
+    return Error{ErrorCode::kUnsupported,
+                 "holds samples of links in version " + std::to_string(*version) +
+                     ", and this program reads " + std::to_string(kSampleLogVersion) +
+                     "; use the release that wrote it",
+                 where};
+  return {};
+}
+
+void parse_sample_line(std::string_view line, SampleLog& log) {
+  if (!line.empty() && !SampleParser(log).line(line)) ++log.damaged;
+}
+
 Result<SampleLog> parse_sample_log(std::string_view text, const std::string& where) {
   SampleLog log;
   SampleParser parser(log);
@@ -165,17 +183,7 @@ Result<SampleLog> parse_sample_log(std::string_view text, const std::string& whe
     text.remove_prefix(end + 1);
     if (is_first) {
       is_first = false;
-      const auto version = line.starts_with(kSampleLogHead)
-                               ? whole_number<int>(line.substr(kSampleLogHead.size()))
-                               : std::nullopt;
-      if (!version || *version < 1)
-        return Error{ErrorCode::kInvalidInput, "holds no samples of a host's links", where};
-      if (*version > kSampleLogVersion)
-        return Error{ErrorCode::kUnsupported,
-                     "holds samples of links in version " + std::to_string(*version) +
-                         ", and this program reads " + std::to_string(kSampleLogVersion) +
-                         "; use the release that wrote it",
-                     where};
+      LOCKSTEP_TRY(check_sample_head(line, where));
     } else if (!line.empty() && !parser.line(line)) {
       ++log.damaged;
     }

@@ -65,6 +65,10 @@ bool is_gauge(const CounterKey& key);
 
 std::string_view kind_word(DeviceKind kind);  // "port"
 
+// An error unless it is the first line of a log that this program reads.
+Result<void> check_sample_head(std::string_view line, const std::string& where);
+// Any other line, of a log that is read piece by piece.
+void parse_sample_line(std::string_view line, SampleLog& log);
 // `where` names it in errors. Bounded by the text: 65,536 counters, 16 million samples.
 Result<SampleLog> parse_sample_log(std::string_view text, const std::string& where);
 Result<SampleLog> read_sample_log(const std::string& path);

@@ -10,6 +10,7 @@
 
 #include "links/counters.h"
 #include "links/samples/sample_log.h"
+#include "readers/link_samples/shown_counter.h"
 
 namespace lockstep::readers::link_samples {
 namespace {
@@ -21,32 +22,6 @@ using model::HostCounter;
 bool sniff(std::span<const std::byte> first_bytes) {
   return std::string_view(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size())
       .starts_with(links::kSampleLogHead);
-}
-
-struct Shown {
-  std::string_view counter, name, unit;
-  uint64_t factor = 1;  // of the raw value
-};
-// Counters whose own name hides their unit. InfiniBand counts words of four bytes.
-constexpr Shown kShown[] = {
-    {"port_xmit_data", "sent", "bytes", 4},
-    {"port_rcv_data", "received", "bytes", 4},
-    {"tx_bytes", "sent", "bytes"},
-    {"rx_bytes", "received", "bytes"},
-    {"nvlink_tx_bytes", "nvlink_sent", "bytes"},
-    {"nvlink_rx_bytes", "nvlink_received", "bytes"},
-    {"rate", "rate", "Mb/s"},
-    {"state", "state", "state"},
-    {"throttle", "throttle", "bits"},
-    {"sm_clock_mhz", "sm_clock", "MHz"},
-    {"temperature_c", "temperature", "C"},
-    {"power_mw", "power", "mW"},
-};
-
-Shown shown(std::string_view counter) {
-  const auto* const found = std::find_if(std::begin(kShown), std::end(kShown),
-                                         [&](const Shown& row) { return row.counter == counter; });
-  return found != std::end(kShown) ? *found : Shown{counter, counter, "count"};
 }
 
 class CountersOfHost {
