@@ -3,6 +3,7 @@
 // program with rocprofiler's SDK (a stub) leaves.
 #include "tests/e2e/workplace.h"
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::test {
 namespace {
@@ -56,9 +57,12 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   const Finished finished =
       do_here(lockstep({"trace", "-o", "t.db", "--", LOCKSTEP_BIN_DIR "/lockstep-sdk-job",
                         LOCKSTEP_LIB_DIR "/stub-sdk/librocprofiler-sdk.so", "50"}),
-              {{"LOCKSTEP_HSA", "sdk,ranges"}});
+              {{"LOCKSTEP_HSA", "sdk,ranges,print"}});
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_EQ(finished.out, "1\n") << finished;
+  EXPECT_TRUE(has(finished.err, "=== lockstep diagnostic (PID ") &&
+              has(finished.err, "  recorded OK:         50\n"))
+      << finished;
   const Finished asked = do_here(
       {"sqlite3", "t.db",
        "SELECT count(*), max(abs(end - start - 10000)) <= 500, count(DISTINCT gpuId), s.string FROM rocpd_op "
@@ -68,6 +72,48 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   const Finished ranges = do_here({"sqlite3", "t.db", "SELECT name, kind, ns > 500000 FROM ranges"});
   EXPECT_TRUE(ranges.out.starts_with("all kernels|") && ranges.out.ends_with("|1\n")) << ranges;
   EXPECT_TRUE(has(do_here(lockstep({"info", "t.db"})).out, "recorded OK")) << "counters";
+}
+
+// The program is linked with roctx, whose functions ours stand before: it gets what the library returns.
+TEST_F(Amd, RangesOfRoctxWithoutTheSdk) {
+  if (kSanitized) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
+  const std::string job = LOCKSTEP_BIN_DIR "/lockstep-roctx-job";
+  const Finished finished =
+      do_here(lockstep({"trace", "-o", "t.db", "--", job}), {{"LOCKSTEP_HSA", "ranges"}});
+  EXPECT_EQ(finished.out, "0 1 1 0 1000\n") << finished;
+  const Finished asked = do_here(
+      {"sqlite3", "t.db",
+       "SELECT name, kind, ns BETWEEN 2000000 AND 2000000000 FROM ranges ORDER BY start_ns, ns DESC"});
+  EXPECT_EQ(asked.out, "data|free|1\nstep|nested|1\nforward|nested|1\n") << asked;
+  for (const std::string setting : {"copies", "ranges,sdk", "ranges,off"}) {
+    const Finished without =
+        do_here(lockstep({"trace", "-o", setting + ".db", "--", job}), {{"LOCKSTEP_HSA", setting}});
+    EXPECT_EQ(without.out, "0 1 1 0 1000\n") << without;
+    EXPECT_FALSE(exists(setting + ".db")) << "nothing was recorded: " << setting;
+  }
+}
+
+// Two ranks on a distribution's own ROCr and HIP: every operation with its kernel's times, every kernel by
+// name and GPU, and who was late.
+TEST_F(Amd, ADemoOnSoftwareGpusEndsInTheRightVerdict) {
+  if (kSanitized) GTEST_SKIP() << "the libraries of AMD's are not built for it";
+  const Finished demo =
+      do_here({LOCKSTEP_SOURCE_DIR "/tools/demo_amd", LOCKSTEP_BIN_DIR "/..", path("demo")});
+  if (has(demo.out, "demo-amd: skipped")) GTEST_SKIP() << demo.out;
+  EXPECT_EQ(demo.code, 0) << demo;
+  EXPECT_TRUE(has(demo.out, "WARNING: rank 1 (GPU 1 of ") &&
+              has(demo.out, "has been slow to launch since step 150"))
+      << demo;
+  EXPECT_TRUE(has(demo.out, "600 of 600 communication kernels joined to operations")) << demo;
+  const auto ask = [&](const std::string& what) {
+    return do_here({"sqlite3", path("demo/trace.db"), what}).out;
+  };
+  EXPECT_EQ(
+      ask("SELECT gpuId, string, count(*) FROM rocpd_op JOIN rocpd_string s ON s.id = description_id "
+          "GROUP BY 1, 2"),
+      "0|ncclDevKernel_Generic_1|300\n0|plain_compute|300\n1|ncclDevKernel_Generic_1|300\n1|plain_compute|300\n");
+  EXPECT_EQ(ask("SELECT gpu_source, count(*), min(gpu_end_ns > gpu_start_ns) FROM op GROUP BY 1"),
+            "4|600|1\n");
 }
 
 }  // namespace
