@@ -3,36 +3,18 @@
 // compiled. Does what programs do that launch kernels, REPLAYS times also by a graph, and prints one JSON
 // object: events' times, and how many kernels it launched.
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/hsa/loaded.h"
+#include "sim/hsa/hip.h"
 
 namespace {
 
 using Handle = void*;
-using lockstep::sim::check;
-
-struct Hip {
-  lockstep::sim::Loaded library{"libamdhip64.so.5"};
-  template <class... Arguments>
-  void call(const char* name, Arguments... arguments) const {
-    check(name, library.get<unsigned (*)(Arguments...)>(name)(arguments...));
-  }
-};
-
-std::vector<char> read_file(const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct Arguments {
-  void* first;
-  unsigned long bytes;
-};
+using lockstep::sim::Arguments;
+using lockstep::sim::Hip;
+using lockstep::sim::read_file;
 
 struct Extent {
   unsigned x, y, z;
@@ -78,12 +60,7 @@ class Job {
   }
 
   void launch(Handle function, void* first) {
-    Arguments arguments{first, 64};
-    size_t size = sizeof arguments;
-    void* extra[] = {reinterpret_cast<void*>(1), &arguments, reinterpret_cast<void*>(2), &size,
-                     reinterpret_cast<void*>(3)};
-    hip_.call("hipModuleLaunchKernel", function, 4u, 1u, 1u, 64u, 1u, 1u, 0u, stream_,
-              static_cast<void**>(nullptr), static_cast<void**>(extra));
+    lockstep::sim::launch(hip_, function, {first, 64}, 4, stream_);
     ++launched_;
   }
   // As RCCL launches: the packet itself bears the stop event.
