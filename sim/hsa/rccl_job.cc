@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockstep-rccl-job CODE OPERATIONS [LATE_RANK FROM MS]: one rank of a job on host C, as RCCL does it. Each
+// lockstep-rccl-job CODE OPERATIONS [LATE_RANK FROM MS [CAPTURED REPLAYS]]: one rank of a job on host C, as RCCL does it. Each
 // operation is a kernel of RCCL's name, whose communicator is its first argument (sim/hsa/meeting.h lets the
 // ranks wait for each other), inside the calls that RCCL makes of its profiler plugin, version 5; before it a
-// kernel that computes. The late rank takes MS longer before each operation from FROM on. RANK and WORLD_SIZE
-// say who it is.
+// kernel that computes. The late rank takes MS longer before each operation from FROM on. At the end a graph
+// of CAPTURED operations runs REPLAYS times. RANK and WORLD_SIZE say who it is.
 #include <time.h>
 
 #include <string>
@@ -78,18 +78,47 @@ class Rank {
   int number() const { return rank_; }
   void compute() { sim::launch(hip_, compute_, {nullptr, 64}, 120, stream_); }
   void all_reduce(uint64_t n) {
+    call_all_reduce(n, [this](void* communicator) {
+      sim::launch(hip_, reduce_, {communicator, 64}, kChannels, stream_);
+    });
+    hip_.call("hipStreamSynchronize", stream_);
+  }
+  void replay(const std::vector<char>& code, int captured, int times) {
+    const sim::CompiledKernels compiled(hip_, code);
+    void *graph = nullptr, *ready = nullptr;
+    hip_.call("hipStreamBeginCapture", stream_, 0u);
+    is_capturing_ = true;
+    for (int i = 0; i < captured; ++i) {
+      compiled.launch(false, nullptr, 120, stream_);
+      call_all_reduce(0, [&](void* communicator) { compiled.launch(true, communicator, kChannels, stream_); });
+    }
+    is_capturing_ = false;
+    hip_.call("hipStreamEndCapture", stream_, &graph);
+    hip_.call("hipGraphInstantiate", &ready, graph, static_cast<void**>(nullptr), static_cast<char*>(nullptr),
+              size_t{0});
+    for (int i = 0; i < times; ++i) hip_.call("hipGraphLaunch", ready, stream_);
+    hip_.call("hipStreamSynchronize", stream_);
+  }
+  void end() { profiler_.finalize(); }
+
+ private:
+  static constexpr unsigned kChannels = 16;
+
+  template <class Launch>
+  void call_all_reduce(uint64_t n, Launch&& launch_with) {
     constexpr size_t kCount = 1 << 20;
-    constexpr unsigned kChannels = 16;
-    void* group = profiler_.start(profiler_.descriptor(abi::kTypeGroupApi, nullptr));
+    auto of_group = profiler_.descriptor(abi::kTypeGroupApi, nullptr);
+    of_group.group_api = {is_capturing_, 1};
+    void* group = profiler_.start(of_group);
     auto of_call = profiler_.descriptor(abi::kTypeCollApi, group);
-    of_call.coll_api = {"AllReduce", kCount, "ncclFloat32", 0, stream_, false};
+    of_call.coll_api = {"AllReduce", kCount, "ncclFloat32", 0, stream_, is_capturing_};
     void* call = profiler_.start(of_call);
     profiler_.stop(call);
     auto of_launch = profiler_.descriptor(abi::kTypeKernelLaunch, group);
     of_launch.kernel_launch = {stream_};
     void* launch = profiler_.start(of_launch);
     auto* communicator = reinterpret_cast<void*>(sim::communicator_of(static_cast<uint64_t>(rank_)));
-    sim::launch(hip_, reduce_, {communicator, 64}, kChannels, stream_);
+    launch_with(communicator);
     profiler_.stop(launch);
     void* plan = profiler_.start(profiler_.descriptor(abi::kTypeGroup, group));
     auto of_task = profiler_.descriptor(abi::kTypeColl, call);
@@ -99,14 +128,12 @@ class Rank {
     profiler_.stop(task);
     profiler_.stop(plan);
     profiler_.stop(group);
-    hip_.call("hipStreamSynchronize", stream_);
   }
-  void end() { profiler_.finalize(); }
 
- private:
   const int rank_ = number_of("RANK", 0);
   sim::Hip hip_;
   void *module_ = nullptr, *compute_ = nullptr, *reduce_ = nullptr, *stream_ = nullptr;
+  bool is_capturing_ = false;
   Profiler profiler_{rank_, number_of("WORLD_SIZE", 1)};  // RCCL loads it when HIP has been at work
 };
 
@@ -121,5 +148,6 @@ int main(int argc, char** argv) {
     pause_ms(is_late && i >= std::atoi(argv[4]) ? std::atoi(argv[5]) : 1);
     rank.all_reduce(static_cast<uint64_t>(i));
   }
+  if (argc > 7) rank.replay(sim::read_file(argv[1]), std::atoi(argv[6]), std::atoi(argv[7]));
   rank.end();
 }

@@ -3,7 +3,7 @@
 // library's, as another tool may listen there, and returns what that returns. Ranges are recorded if
 // LOCKSTEP_HSA asks for them and no client of rocprofiler's SDK does it.
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include <atomic>
@@ -16,17 +16,21 @@
 namespace lockstep::capture::cuda {
 namespace {
 
-pthread_once_t g_once = PTHREAD_ONCE_INIT;
-bool g_is_recorded = false;
+enum class Recorded : uint8_t { kUnknown, kNo, kYes };
+std::atomic<Recorded> g_is_recorded{Recorded::kUnknown};
 
-void begin_recording() {
+// Two threads that ask first find the same answer.
+Recorded find_out() {
   const char* setting = getenv(format::kHsaSetting);
-  g_is_recorded = format::asks_for(setting, format::kHsaRanges) &&
-                  !format::has_word(setting, format::kHsaSdk) && open_session();
+  const bool is_wanted =
+      format::asks_for(setting, format::kHsaRanges) && !format::has_word(setting, format::kHsaSdk);
+  const Recorded found = is_wanted && open_session() ? Recorded::kYes : Recorded::kNo;
+  g_is_recorded.store(found, std::memory_order_relaxed);
+  return found;
 }
 bool is_recorded() {
-  pthread_once(&g_once, begin_recording);
-  return g_is_recorded;
+  const Recorded known = g_is_recorded.load(std::memory_order_relaxed);
+  return (known == Recorded::kUnknown ? find_out() : known) == Recorded::kYes;
 }
 
 // One that was loaded for its user alone is behind nobody in the search: it is looked for by its names.

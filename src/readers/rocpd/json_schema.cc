@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocprofv3's JSON: one object a process, with agents, symbols of kernels, and records by kind. Read front to
-// back, so that of a file that is cut all that lies before the cut is there.
+// rocprofv3's JSON: one object a process, with agents, symbols of kernels, and records by kind. Of a file that
+// is cut, all records that lie before the cut are there.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -12,54 +12,67 @@
 namespace lockstep::readers::rocpd {
 namespace {
 
-namespace od = simdjson::ondemand;
+using simdjson::dom::element;
 
-// Calls visit(key, value) until it is false, which says that the text is damaged; so does the result. A value
-// that is no object has no fields.
+// Calls visit(key, value), or visit(value). A value that is no object has no fields, one that is no array no
+// elements.
 template <class Visit>
-bool each_field(od::value value, Visit&& visit) {
-  od::object object;
-  if (const auto error = value.get_object().get(object); error != simdjson::SUCCESS)
-    return error == simdjson::INCORRECT_TYPE;
-  for (simdjson::simdjson_result<od::field> next : object) {
-    od::field field;
-    std::string_view key;
-    if (std::move(next).get(field) != simdjson::SUCCESS) return false;
-    if (field.unescaped_key().get(key) != simdjson::SUCCESS || !visit(key, field.value())) return false;
-  }
-  return true;
+void each_field(element value, Visit&& visit) {
+  simdjson::dom::object object;
+  if (value.get(object) != simdjson::SUCCESS) return;
+  for (const auto& [key, of] : object) visit(key, of);
 }
 template <class Visit>
-bool each_element(od::value value, Visit&& visit) {
-  od::array array;
-  if (const auto error = value.get_array().get(array); error != simdjson::SUCCESS)
-    return error == simdjson::INCORRECT_TYPE;
-  for (simdjson::simdjson_result<od::value> next : array) {
-    od::value element;
-    if (std::move(next).get(element) != simdjson::SUCCESS || !visit(element)) return false;
-  }
-  return true;
+void each_element(element value, Visit&& visit) {
+  simdjson::dom::array array;
+  if (value.get(array) != simdjson::SUCCESS) return;
+  for (const element of : array) visit(of);
 }
 
-// Left as it is where the value is of another type. True: the text is not damaged.
-bool take(od::value value, int64_t& number) {
-  uint64_t unsigned_number = 0;
-  const auto error = value.get_uint64().get(unsigned_number);
-  if (error == simdjson::SUCCESS) number = static_cast<int64_t>(unsigned_number);
-  return error == simdjson::SUCCESS || error == simdjson::INCORRECT_TYPE || error == simdjson::NUMBER_ERROR ||
-         error == simdjson::NUMBER_OUT_OF_RANGE;
+// Left as it is where the value is of another type.
+void take(element value, int64_t& number) {
+  uint64_t found = 0;
+  if (value.get(found) == simdjson::SUCCESS) number = static_cast<int64_t>(found);
 }
-bool take(od::value value, std::string& text) {
+void take(element value, std::string& text) {
   std::string_view found;
-  const auto error = value.get_string().get(found);
   constexpr size_t kLongest = 4096;
-  if (error == simdjson::SUCCESS) text = found.substr(0, kLongest);
-  return error == simdjson::SUCCESS || error == simdjson::INCORRECT_TYPE;
+  if (value.get(found) == simdjson::SUCCESS) text = found.substr(0, kLongest);
 }
 // {"handle": N}
-bool take_handle(od::value value, int64_t& handle) {
-  return each_field(value,
-                    [&](std::string_view key, od::value of) { return key != "handle" || take(of, handle); });
+void take_handle(element value, int64_t& handle) {
+  element of;
+  if (value["handle"].get(of) == simdjson::SUCCESS) take(of, handle);
+}
+
+// What a writer that was killed would have had to add: the brackets that are open behind the last record that
+// is whole. Empty: none is.
+std::string closed(std::string_view text) {
+  constexpr size_t kDepthOfRecords = 6;  // brackets around the fields of a record
+  std::string open, open_behind;
+  size_t behind = 0;
+  bool is_in_text = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_in_text) {
+      at += c == '\\';
+      is_in_text = c != '"';
+    } else if (c == '"') {
+      is_in_text = true;
+    } else if (c == '{' || c == '[') {
+      open += c == '{' ? '}' : ']';
+    } else if (c == '}' || c == ']') {
+      if (open.empty() || open.back() != c) break;
+      open.pop_back();
+      if (open.size() >= kDepthOfRecords) continue;
+      behind = at + 1;
+      open_behind = open;
+    }
+  }
+  if (behind == 0) return {};
+  std::string whole(text.substr(0, behind));
+  whole.append(open_behind.rbegin(), open_behind.rend());
+  return whole;
 }
 
 struct Row {
@@ -73,112 +86,91 @@ struct Session {
   uint64_t left_out = 0;
 };
 
-class JsonReader {
- public:
-  // False: the file is damaged behind what `sessions` then holds.
-  bool read(od::document& document, std::deque<Session>& sessions) {
-    od::value root;
-    if (document.get_value().get(root) != simdjson::SUCCESS) return false;
-    return each_field(root, [&](std::string_view key, od::value list) {
-      return key != "rocprofiler-sdk-tool" || each_element(list, [&](od::value session) {
-               constexpr size_t kMostSessions = 1 << 12;
-               if (sessions.size() == kMostSessions) return false;
-               return read(session, sessions.emplace_back());
-             });
-    });
-  }
-
- private:
-  bool read(od::value value, Session& session) {
-    return each_field(value, [&](std::string_view key, od::value of) {
-      if (key == "metadata") return read_metadata(of, session.process);
-      if (key == "agents")
-        return each_element(of, [&](od::value agent) { return read_agent(agent, session); });
-      if (key == "kernel_symbols")
-        return each_element(of, [&](od::value symbol) { return read_symbol(symbol, session); });
-      return key != "buffer_records" || each_field(of, [&](std::string_view kind, od::value rows) {
-               if (kind != "kernel_dispatch" && kind != "memory_copy") return true;
-               std::vector<Row>& to = kind == "memory_copy" ? session.copies : session.kernels;
-               return each_element(rows, [&](od::value row) { return read_row(row, session, to); });
-             });
-    });
-  }
-
-  static bool read_metadata(od::value value, Process& process) {
-    return each_field(value, [&](std::string_view key, od::value of) {
-      if (key == "pid") return take(of, process.pid);
-      if (key == "command") {
+void read_metadata(element value, Process& process) {
+  each_field(value, [&](std::string_view key, element of) {
+    if (key == "pid") take(of, process.pid);
+    if (key == "command") {
+      each_element(of, [&](element part) {
         std::string word;
-        return each_element(of, [&](od::value part) {
-          const bool is_good = take(part, word);
-          process.command += (process.command.empty() ? "" : " ") + word;
-          return is_good;
-        });
-      }
-      return key != "node" || each_field(of, [&](std::string_view what, od::value text) {
-               if (what == "hostname") return take(text, process.host);
-               return what != "machine_id" || take(text, process.machine);
-             });
-    });
-  }
-
-  static bool read_agent(od::value value, Session& session) {
-    constexpr int64_t kGpu = 2;
-    constexpr size_t kMostAgents = 1 << 12;
-    int64_t type = 0, node = -1;
-    Process::Gpu gpu;
-    const bool is_good = each_field(value, [&](std::string_view key, od::value of) {
-      if (key == "id") return take_handle(of, gpu.number);
-      if (key == "type") return take(of, type);
-      if (key == "node_id") return take(of, node);
-      if (key == "product_name") return take(of, gpu.model);
-      if (key != "name" || !gpu.model.empty()) return true;
-      return take(of, gpu.model);
-    });
-    if (node >= 0) gpu.physical = std::to_string(node);
-    if (type == kGpu && session.process.gpus.size() < kMostAgents) session.process.gpus.push_back(gpu);
-    return is_good;
-  }
-
-  static bool read_symbol(od::value value, Session& session) {
-    int64_t id = -1;
-    std::string formatted, name;
-    const bool is_good = each_field(value, [&](std::string_view key, od::value of) {
-      if (key == "kernel_id") return take(of, id);
-      if (key == "formatted_kernel_name") return take(of, formatted);
-      return key != "kernel_name" || take(of, name);
-    });
-    if (session.symbols.size() < kMostTexts) session.symbols[id] = formatted.empty() ? name : formatted;
-    return is_good;
-  }
-
-  static bool read_row(od::value value, Session& session, std::vector<Row>& rows) {
-    Row row;
-    const bool is_good = each_field(value, [&](std::string_view key, od::value of) {
-      if (key == "start_timestamp") return take(of, row.start_ns);
-      if (key == "end_timestamp") return take(of, row.end_ns);
-      if (key == "dst_agent_id") return take_handle(of, row.agent);
-      if (key == "src_agent_id") return take_handle(of, row.from);
-      return key != "dispatch_info" || each_field(of, [&](std::string_view what, od::value info) {
-               if (what == "agent_id") return take_handle(info, row.agent);
-               if (what == "queue_id") return take_handle(info, row.queue);
-               return what != "kernel_id" || take(info, row.kernel);
-             });
-    });
-    // A row that the cut goes through has not all of its fields.
-    if (!is_good) return false;
-    Process& process = session.process;
-    if (is_time(row.start_ns, row.end_ns)) {
-      process.first_ns = process.first_ns == 0 ? row.start_ns : std::min(process.first_ns, row.start_ns);
-      process.last_ns = std::max(process.last_ns, row.end_ns);
+        take(part, word);
+        process.command += (process.command.empty() ? "" : " ") + word;
+      });
     }
-    if (++process.rows > kMostWork)
-      ++session.left_out;
-    else
-      rows.push_back(row);
-    return true;
+    if (key != "node") return;
+    each_field(of, [&](std::string_view what, element text) {
+      if (what == "hostname") take(text, process.host);
+      if (what == "machine_id") take(text, process.machine);
+    });
+  });
+}
+
+void read_agent(element value, Session& session) {
+  constexpr int64_t kGpu = 2;
+  constexpr size_t kMostAgents = 1 << 12;
+  int64_t type = 0, node = -1;
+  Process::Gpu gpu;
+  std::string name;
+  each_field(value, [&](std::string_view key, element of) {
+    if (key == "id") take_handle(of, gpu.number);
+    if (key == "type") take(of, type);
+    if (key == "node_id") take(of, node);
+    if (key == "product_name") take(of, gpu.model);
+    if (key == "name") take(of, name);
+  });
+  if (gpu.model.empty()) gpu.model = name;
+  if (node >= 0) gpu.physical = std::to_string(node);
+  if (type == kGpu && session.process.gpus.size() < kMostAgents) session.process.gpus.push_back(gpu);
+}
+
+void read_symbol(element value, Session& session) {
+  int64_t id = -1;
+  std::string formatted, name;
+  each_field(value, [&](std::string_view key, element of) {
+    if (key == "kernel_id") take(of, id);
+    if (key == "formatted_kernel_name") take(of, formatted);
+    if (key == "kernel_name") take(of, name);
+  });
+  if (session.symbols.size() < kMostTexts) session.symbols[id] = formatted.empty() ? name : formatted;
+}
+
+void read_row(element value, Session& session, std::vector<Row>& rows) {
+  Row row;
+  each_field(value, [&](std::string_view key, element of) {
+    if (key == "start_timestamp") take(of, row.start_ns);
+    if (key == "end_timestamp") take(of, row.end_ns);
+    if (key == "dst_agent_id") take_handle(of, row.agent);
+    if (key == "src_agent_id") take_handle(of, row.from);
+    if (key != "dispatch_info") return;
+    each_field(of, [&](std::string_view what, element info) {
+      if (what == "agent_id") take_handle(info, row.agent);
+      if (what == "queue_id") take_handle(info, row.queue);
+      if (what == "kernel_id") take(info, row.kernel);
+    });
+  });
+  Process& process = session.process;
+  if (is_time(row.start_ns, row.end_ns)) {
+    process.first_ns = process.first_ns == 0 ? row.start_ns : std::min(process.first_ns, row.start_ns);
+    process.last_ns = std::max(process.last_ns, row.end_ns);
   }
-};
+  if (++process.rows > kMostWork)
+    ++session.left_out;
+  else
+    rows.push_back(row);
+}
+
+void read_session(element value, Session& session) {
+  each_field(value, [&](std::string_view key, element of) {
+    if (key == "metadata") read_metadata(of, session.process);
+    if (key == "agents") each_element(of, [&](element agent) { read_agent(agent, session); });
+    if (key == "kernel_symbols") each_element(of, [&](element symbol) { read_symbol(symbol, session); });
+    if (key != "buffer_records") return;
+    each_field(of, [&](std::string_view kind, element rows) {
+      if (kind != "kernel_dispatch" && kind != "memory_copy") return;
+      std::vector<Row>& to = kind == "memory_copy" ? session.copies : session.kernels;
+      each_element(rows, [&](element row) { read_row(row, session, to); });
+    });
+  });
+}
 
 class Json : public Schema {
  public:
@@ -246,15 +238,27 @@ Result<std::unique_ptr<Schema>> json_schema(const std::string& path) {
   simdjson::padded_string text;
   if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
     return Error{ErrorCode::kIo, "cannot be read", path};
-  od::parser parser;
-  od::document document;
-  if (const auto error = parser.iterate(text).get(document); error != simdjson::SUCCESS)
-    return Error{ErrorCode::kInvalidInput, std::string("is no JSON: ") + simdjson::error_message(error),
-                 path};
+  simdjson::dom::parser parser;
+  element root;
+  auto error = parser.parse(text).get(root);
+  bool is_cut = false;
+  if (error != simdjson::SUCCESS) {
+    const std::string whole = closed(text);
+    is_cut = !whole.empty();
+    if (is_cut) error = parser.parse(whole).get(root);
+  }
+  if (error != simdjson::SUCCESS)
+    return Error{ErrorCode::kInvalidInput, std::string("is no JSON: ") + simdjson::error_message(error), path};
+  constexpr size_t kMostSessions = 1 << 12;
   std::deque<Session> sessions;
-  const bool is_whole = JsonReader().read(document, sessions);
-  return std::unique_ptr<Schema>(std::make_unique<Json>(
-      std::move(sessions), is_whole ? "" : "the JSON breaks off; read as far as it goes"));
+  each_field(root, [&](std::string_view key, element list) {
+    if (key != "rocprofiler-sdk-tool") return;
+    each_element(list, [&](element session) {
+      if (sessions.size() < kMostSessions) read_session(session, sessions.emplace_back());
+    });
+  });
+  return std::unique_ptr<Schema>(
+      std::make_unique<Json>(std::move(sessions), is_cut ? "the JSON breaks off; read as far as it goes" : ""));
 }
 
 }  // namespace lockstep::readers::rocpd
