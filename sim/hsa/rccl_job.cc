@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockstep-rccl-job CODE OPERATIONS [LATE_RANK FROM MS [CAPTURED REPLAYS]]: one rank of a job on host C, as RCCL does it. Each
-// operation is a kernel of RCCL's name, whose communicator is its first argument (sim/hsa/meeting.h lets the
-// ranks wait for each other), inside the calls that RCCL makes of its profiler plugin, version 5; before it a
-// kernel that computes. The late rank takes MS longer before each operation from FROM on. At the end a graph
-// of CAPTURED operations runs REPLAYS times. RANK and WORLD_SIZE say who it is.
+// lockstep-rccl-job CODE OPERATIONS [LATE_RANK FROM MS [CAPTURED REPLAYS]]: one rank of a job on host C, as
+// RCCL does it. Each operation is a kernel of RCCL's name, whose communicator is its first argument
+// (sim/hsa/meeting.h lets the ranks wait for each other), inside the calls that RCCL makes of its profiler
+// plugin, version 5; before it a kernel that computes. The late rank takes MS longer before each operation
+// from FROM on. At the end a graph of CAPTURED operations runs REPLAYS times. RANK and WORLD_SIZE say who it
+// is.
 #include <time.h>
 
 #include <string>
@@ -90,7 +91,8 @@ class Rank {
     is_capturing_ = true;
     for (int i = 0; i < captured; ++i) {
       compiled.launch(false, nullptr, 120, stream_);
-      call_all_reduce(0, [&](void* communicator) { compiled.launch(true, communicator, kChannels, stream_); });
+      call_all_reduce(0,
+                      [&](void* communicator) { compiled.launch(true, communicator, kChannels, stream_); });
     }
     is_capturing_ = false;
     hip_.call("hipStreamEndCapture", stream_, &graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocprofv3's JSON: one object a process, with agents, symbols of kernels, and records by kind. Of a file that
-// is cut, all records that lie before the cut are there.
+// rocprofv3's JSON: one object a process, with agents, symbols of kernels, and records by kind. Of a file
+// that is cut, all records that lie before the cut are there.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -248,7 +248,8 @@ Result<std::unique_ptr<Schema>> json_schema(const std::string& path) {
     if (is_cut) error = parser.parse(whole).get(root);
   }
   if (error != simdjson::SUCCESS)
-    return Error{ErrorCode::kInvalidInput, std::string("is no JSON: ") + simdjson::error_message(error), path};
+    return Error{ErrorCode::kInvalidInput, std::string("is no JSON: ") + simdjson::error_message(error),
+                 path};
   constexpr size_t kMostSessions = 1 << 12;
   std::deque<Session> sessions;
   each_field(root, [&](std::string_view key, element list) {
@@ -257,8 +258,8 @@ Result<std::unique_ptr<Schema>> json_schema(const std::string& path) {
       if (sessions.size() < kMostSessions) read_session(session, sessions.emplace_back());
     });
   });
-  return std::unique_ptr<Schema>(
-      std::make_unique<Json>(std::move(sessions), is_cut ? "the JSON breaks off; read as far as it goes" : ""));
+  return std::unique_ptr<Schema>(std::make_unique<Json>(
+      std::move(sessions), is_cut ? "the JSON breaks off; read as far as it goes" : ""));
 }
 
 }  // namespace lockstep::readers::rocpd

@@ -403,13 +403,11 @@ TEST_F(Rocpd, JsonThatIsCutIsReadUntilThere) {
 }
 
 TEST_F(Rocpd, JsonOfOddValuesIsNoTrouble) {
-  write_text(
-      "odd.json",
-      json_file(
-          json_of(1, json_kernel(1, 10, 18) +
-                         R"(,{"start_timestamp":-5,"end_timestamp":"x","dispatch_info":[]})" +
-                         R"(,{"start_timestamp":1e300,"end_timestamp":null},7,null)") +
-          R"(,5,{"metadata":[],"agents":{},"buffer_records":{"kernel_dispatch":{}}})"));
+  write_text("odd.json",
+             json_file(json_of(1, json_kernel(1, 10, 18) +
+                                      R"(,{"start_timestamp":-5,"end_timestamp":"x","dispatch_info":[]})" +
+                                      R"(,{"start_timestamp":1e300,"end_timestamp":null},7,null)") +
+                       R"(,5,{"metadata":[],"agents":{},"buffer_records":{"kernel_dispatch":{}}})"));
   auto source = open();
   ASSERT_EQ(source->processes(), 1u);
   const model::Trace trace = load(*source, 0);
