@@ -146,8 +146,39 @@ TEST(Turns, OfRanksThatAreLateTogetherCostAHundredth) {
                           }))
         .has_value();
   };
-  EXPECT_TRUE(each(0.0101));
+  EXPECT_TRUE(each(0.0105));
   EXPECT_FALSE(each(0.0099));
+}
+
+// In each step whoever comes last in one operation or the other: all lose alike, as by the hosts' noise.
+TEST(Turns, AreNoneWhereAllLoseAlike) {
+  const auto all_lose = [](double ms, double first_ms) {
+    return turns(costs_of(
+                     8, kSteps,
+                     [=](size_t rank, size_t step) {
+                       return (rank == 0 ? first_ms : 0) +
+                              ms * (1 + 0.01 * static_cast<double>((rank + step) % 8));
+                     },
+                     false))
+        .has_value();
+  };
+  EXPECT_FALSE(all_lose(0.9, 0)) << "9 % each, and nobody beyond the others";
+  EXPECT_FALSE(all_lose(0.9, 0.28));
+  EXPECT_TRUE(all_lose(0.9, 0.34));
+}
+
+// One long delay: whether the rank loses so much again is not known.
+TEST(Turns, AreNoneWhereOneDelayMakesTheRanksDiffer) {
+  const auto with_delay = [](bool in_one_step) {
+    return turns(costs_of(8, kSteps,
+                          [=](size_t rank, size_t step) {
+                            if (rank == 1) return in_one_step ? (step == 50 ? 15.0 : 0.0) : 0.153;
+                            return rank == 2 && (step == 50 || !in_one_step) ? 6.0 : 0;
+                          }))
+        .has_value();
+  };
+  EXPECT_FALSE(with_delay(true)) << "9 ms of its own, and 6 ms together";
+  EXPECT_TRUE(with_delay(false));
 }
 
 // Of a run of 300 ms, in a delay that is shorter than a step.
