@@ -11,6 +11,7 @@
 #include <atomic>
 
 #include "capture/core/locked.h"
+#include "capture/core/session/session.h"
 #include "capture/hsa/packets.h"
 
 namespace lockstep::capture::hsa {
@@ -126,8 +127,9 @@ void add_area(uint64_t begin, uint64_t end) {
   }
 }
 
+// In a forked child somebody may hold the lock for ever, and nothing is read.
 void forget(const void* memory) {
-  if (memory == nullptr) return;
+  if (memory == nullptr || !Session::get().running()) return;
   Locked locked(&g_lock);
   const uint32_t used = g_areas_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
@@ -159,7 +161,7 @@ bool begin_argument_memory(const Runtime& runtime, bool with_gpus) {
 
 Status on_pool_allocate(Pool pool, size_t bytes, uint32_t flags, void** memory) {
   const Status made = g_runtime.pool_allocate(pool, bytes, flags, memory);
-  const KnownPool* known = made == kSuccess ? find_pool(pool) : nullptr;
+  const KnownPool* known = made == kSuccess && Session::get().running() ? find_pool(pool) : nullptr;
   if (known == nullptr || memory == nullptr || *memory == nullptr) return made;
   const auto begin = reinterpret_cast<uint64_t>(*memory);
   if (!known->is_of_gpu || ReadableMaps().contain(begin, begin + bytes)) add_area(begin, begin + bytes);
