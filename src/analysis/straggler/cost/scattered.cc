@@ -90,16 +90,23 @@ std::optional<FewDelays> few_delays(const DelayCost& costs) {
   const double least = std::max({kShare * costs.span_ns, costs.usual_step_ns, costs.least_scattered_ns()});
   if (worst.ns < least) return std::nullopt;
   FewDelays few{.row = worst.row, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
-  double all = 0, of_few = 0;
+  double all = 0, of_few = 0, shortest = worst.ns, others = 0, longest_other = 0;
   for (const Worst& of : by_step) {
     const double beyond = std::max(of.ns - usual, 0.0);
     all += beyond;
-    if (of.row != worst.row || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) continue;
+    if (of.row != worst.row || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) {
+      if (of.ns > usual) others += of.ns;
+      longest_other = std::max(longest_other, of.ns);
+      continue;
+    }
     of_few += beyond;
+    shortest = std::min(shortest, of.ns);
     few.total_ns += of.ns;
     few.steps.push_back(of.step);
   }
-  if (of_few < kOnceShare * all) return std::nullopt;
+  // What many steps lose a little of adds up, yet hides no delay that is longer than any of it.
+  const bool stand_out = shortest >= kStandOut * longest_other && others < kTurnsShare * costs.span_ns;
+  if (of_few < kOnceShare * all && !stand_out) return std::nullopt;
   return few;
 }
 
