@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "job/assemble/assemble.h"
 #include "model/event_kind.h"
@@ -302,6 +303,31 @@ TEST(DeviceComms, ReplaysThatCannotBeToldApartAreCounted) {
   unknown.kernel(kOtherKey, 99);
   unknown.kernel(kKey, 5);
   EXPECT_EQ(unknown.joined(), 0u) << "neither address is known to be the communicator's";
+}
+
+// Threads, communicators and kernels that are not recorded, at random: joined() checks each operation.
+TEST(DeviceComms, WhateverTheMixNoneGetsAnothersKernel) {
+  size_t all = 0, joined = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+    const bool is_missing_some = seed % 2 != 0;
+    AmdJob job(2);
+    for (uint64_t count = 1; count <= 40; ++count) {
+      const uint32_t comm = below(2), thread = below(3) == 0;
+      job.operation(count, comm == 0 || seed % 7 == 0 ? kKey : kOtherKey, thread, comm);
+      if (!is_missing_some || below(8) != 0) continue;
+      job.trace.kernels.launch[job.trace.kernels.size() - 1] = kNoRow;
+      job.trace.launches.device_comm[job.trace.launches.size() - 1] = 0;
+    }
+    const uint32_t captured = below(4);
+    for (uint32_t i = 0; i < captured; ++i) job.capture(50);
+    for (uint32_t i = 0; i < 3 * captured; ++i) job.kernel(kKey, 50);
+    all += 40 + 3 * captured;
+    joined += job.joined();
+  }
+  EXPECT_GT(joined, all * 3 / 4);
 }
 
 }  // namespace
