@@ -44,7 +44,7 @@ class TwoHosts {
   void follow(const std::string& url) const {
     EXPECT_FALSE(hosts_.empty());
     for (const std::string& host : hosts_) {
-      const Finished followed = lockstep({"push", "--follow", host, "--to", url, "--run", "job 7"});
+      const Finished followed = lockstep({"push", "--follow", host, "--to", url + "#job 7"});
       EXPECT_EQ(followed.code, 0) << followed;
     }
   }

@@ -23,9 +23,9 @@ namespace {
 
 constexpr Option kPushOptions[] = {
     {0, "to", "URL", push::kTargetHelp},
-    {0, "follow", "", "write what the processes of this host do now, every 2 s, until all have ended"},
-    {0, "run", "NAME", "with --follow: what the job is called, the same on all hosts",
-     "its job id, else RUN's name"},
+    {0, "follow", "",
+     "write what the processes of this host do now, every 2 s, until all have ended; --to takes URL#NAME, "
+     "with the same name on all hosts; without #NAME the job's id is its name"},
     push::patience_option("1m"),
     kMemoryOption,
 };
@@ -62,9 +62,8 @@ int run_push(const Arguments& arguments) {
     return fail("--to is missing: the URL of a ClickHouse server; see lockstep push --help");
   const auto target = push::target_of(arguments, "to");
   if (!target) return fail(target.error());
+  if (arguments.has("follow")) return push::follow(arguments, target->patience);
   if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
-  if (arguments.has("follow")) return push::follow(arguments, *target);
-  if (arguments.has("run")) return fail("--run goes with --follow: a finished run is found by its number");
   auto diagnosed = [&] {
     Progress progress("reading");
     return verdict::diagnose(arguments.operands(), progress.callback());
@@ -103,7 +102,7 @@ const Command push_command = {
         "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
         "a store that refuses, and 3 if the store did not answer.\n\n"
         "With --follow it writes the newest state of each process and communicator that this host sees in a run directory "
-        "which is still being written, or does not exist yet: run one beside the job on each host, or one for all hosts if they share the directory. It sends no run: push it when the job has ended. While the store does not answer, it keeps trying and blocks nobody. On any machine, `lockstep diagnose URL#NAME` says who is stuck.",
+        "which is still being written, or does not exist yet: run one beside the job on each host, or one for all hosts if they share the directory. It goes on while a `lockstep trace` of this host may start ranks again. It sends no run: push it when the job has ended. While the store does not answer, it keeps trying and blocks nobody. On any machine, `lockstep diagnose URL#NAME` says who is stuck.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,

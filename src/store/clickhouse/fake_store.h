@@ -3,6 +3,7 @@
 // the Native format, and the counts. A test makes it fail where it likes.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -40,7 +41,8 @@ class FakeStore {
 
   // By name, without the database, which is always `fleet`.
   std::map<std::string, StoredTable> tables;
-  std::vector<std::string> inserts;  // names of tables, in order
+  std::vector<std::string> inserts;   // names of tables, in order
+  std::atomic<int> column_reads = 0;  // once by each writer that finds all of its tables
 
   std::string url() const { return "http://" + server_.host() + "/fleet"; }
 
@@ -53,8 +55,10 @@ class FakeStore {
         request.query().starts_with("query=") ? request.query().substr(6) : request.body;
     std::smatch found;
     if (statement.find("version()") != statement.npos) return LoopbackServer::reply(200, "18.16.1\n");
-    if (statement.find("system.columns") != statement.npos)
+    if (statement.find("system.columns") != statement.npos) {
+      ++column_reads;
       return LoopbackServer::reply(200, known_columns());
+    }
     if (statement.starts_with("CREATE DATABASE")) return LoopbackServer::reply(200, "");
     if (std::regex_search(statement, found, std::regex("^CREATE TABLE IF NOT EXISTS `fleet`\\.`(\\w+)`")))
       return create(found[1], statement);
