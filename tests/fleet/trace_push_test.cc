@@ -35,6 +35,11 @@ TEST_F(TracePush, IsInTheStoreWhileItRunsAndWhenItHasEnded) {
     seen = diagnosed(place).out;
     return has(seen, "\"liveness\": \"running\"");
   })) << seen;
+  const Finished watched = do_here(lockstep({"top", "--once", "--json", place}));
+  EXPECT_EQ(watched.code, 0) << watched;
+  for (const char* part :
+       {"\"rank\": 0,", "\"state\": \"good\"", "\"func\": \"allreduce\"", "\"The process runs.\""})
+    EXPECT_TRUE(has(watched.out, part)) << part << watched;
   write_file(path("go"), "");
   const Finished finished = job.wait();
   EXPECT_EQ(finished.code, 0) << finished;
@@ -43,6 +48,8 @@ TEST_F(TracePush, IsInTheStoreWhileItRunsAndWhenItHasEnded) {
   EXPECT_FALSE(has(finished.err, "left behind")) << finished;
   const Finished ended = diagnosed(place);
   EXPECT_TRUE(has(ended.out, "\"state\": \"closed\"")) << ended;
+  const Finished after = do_here(lockstep({"top", "--once", place}));
+  EXPECT_TRUE(after.code == 0 && has(after.out, "All 1 process ended normally.")) << after;
 }
 
 TEST_F(TracePush, LeavesTheJobAloneWhereNobodyAnswers) {
