@@ -82,10 +82,10 @@ Result<void> Batches::send(TableId id, const BlockWriter& block) {
   const std::string body = block.encode(version_);
   // First the rows and then the mark: a mark without its rows would lose them for ever, rows without their
   // mark are only sent again.
-  LOCKSTEP_TRY(client_.insert(insert_sql(database_, table(id)), body));
+  LOCKSTEP_ASSIGN(const uint64_t bytes, client_.insert(insert_sql(database_, table(id)), body));
   ++sent_batches_;
   sent_rows_ += block.rows();
-  sent_bytes_ += body.size();
+  sent_bytes_ += bytes;
   return mark(id, batch, block);
 }
 
@@ -99,7 +99,8 @@ Result<void> Batches::mark(TableId id, uint32_t batch, const BlockWriter& block)
       .number(block.rows())
       .number(block.digest());
   row.number(static_cast<uint64_t>(unix_now_ns()));
-  return client_.insert(insert_sql(database_, marks), row.encode(version_));
+  LOCKSTEP_TRY(client_.insert(insert_sql(database_, marks), row.encode(version_)));
+  return {};
 }
 
 Result<std::string> Batches::compare(TableId id) {

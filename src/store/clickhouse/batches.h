@@ -44,7 +44,7 @@ class Batches {
   uint64_t sent_rows() const { return sent_rows_; }
   uint64_t batches() const { return batches_; }
   uint64_t sent_batches() const { return sent_batches_; }
-  // Of the blocks of rows; marks are not in it.
+  // Of the blocks of rows as they were sent; marks are not in it.
   uint64_t sent_bytes() const { return sent_bytes_; }
 
  private:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "store/clickhouse/wire/loopback_server.h"
+#include "store/clickhouse/wire/unpacked_frames.h"
 
 namespace lockstep::store::clickhouse {
 
@@ -67,7 +68,9 @@ class FakeStore {
             std::regex("^ALTER TABLE `fleet`\\.`(\\w+)` ADD COLUMN `(\\w+)` (\\S+) AFTER `(\\w+)`$")))
       return add_column(tables[found[1]].columns, {found[2], found[3]}, found[4]);
     if (std::regex_search(statement, found, std::regex("^INSERT INTO `fleet`\\.`(\\w+)`")))
-      return insert(found[1], request.body);
+      return insert(found[1], statement.find("&decompress=1&") == statement.npos
+                                  ? request.body
+                                  : unpacked_frames(request.body));
     if (statement.starts_with("SELECT name, max(seen_ns)")) return followed_runs();
     if (std::regex_search(statement, found,
                           std::regex("^SELECT (.*) FROM `fleet`\\.`?(\\w+)`? FINAL WHERE run = (\\d+)")) &&

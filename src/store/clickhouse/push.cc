@@ -34,7 +34,7 @@ Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
   if (!target.key.empty()) address.key = target.key;
   if (run.job == nullptr || run.job->processes.empty())
     return Error{ErrorCode::kInvalidInput, "the run has no process", run.name};
-  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience}));
+  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience, .compresses = true}));
   // Not the tables of running jobs: those are the followers'.
   LOCKSTEP_TRY(make_tables(client, address.database, TableId::kProcesses, TableId::kBatches));
   const RunRows rows(run);
