@@ -10,7 +10,10 @@
 #include "cli/command.h"
 #include "cli/fleet/answer_text.h"
 #include "cli/kit/console.h"
+#include "cli/kit/memory_limit.h"
+#include "cli/kit/progress.h"
 #include "cli/kit/table.h"
+#include "cli/push/pushed_run.h"
 #include "cli/push/target.h"
 #include "store/fleet_questions.h"
 
@@ -23,12 +26,15 @@ constexpr Option kFleetOptions[] = {
     {0, "json", "", "print the answer as JSON"},
     {0, "sql", "", "print the SQL of the question, and do not run it"},
     push::patience_option("10s"),
+    kMemoryOption,
 };
+constexpr const char* kNoUrl = "--from is missing: the URL of a ClickHouse server; see lockstep fleet --help";
 
 std::string list_text() {
   Table table({"<question", "<lists"});
   for (const store::FleetQuestion& question : store::fleet_questions())
     table.add({std::string(question.name), std::string(question.title)});
+  table.add({"check RUN", "what of a run the store does not have as it is"});
   return table.text("");
 }
 
@@ -43,9 +49,39 @@ int fail_to_ask(const Error& error) {
   return error.code == ErrorCode::kIo ? kExitCannotTell : code;
 }
 
+// `fleet check RUN...`
+int check(const Arguments& arguments) {
+  const auto& operands = arguments.operands();
+  if (operands.size() < 2) return fail("check takes the run that was pushed");
+  for (const char* option : {"json", "sql"})
+    if (arguments.has(option))
+      return fail("--" + std::string(option) + " goes with a question, not with check");
+  if (!arguments.has("from")) return fail(kNoUrl);
+  const auto target = push::target_of(arguments, "from");
+  if (!target) return fail(target.error());
+  // Before the run is read, which may take minutes.
+  if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
+  const auto run = push::pushed_run({operands.begin() + 1, operands.end()});
+  if (!run) return fail(run.error());
+  const auto found = [&] {
+    Progress progress("comparing");
+    return store::check_pushed(run->run, *target, progress.callback());
+  }();
+  if (!found) return fail_to_ask(found.error());
+  std::string text;
+  for (const std::string& difference : found->differences) text += "DIFFERENCE: " + difference + "\n";
+  text += "run " + std::to_string(found->run) + " in " + found->database + ": " + plural(found->rows, "row") +
+          " in " + plural(found->batches, "batch") +
+          (found->differences.empty() ? ", all of them there\n" : "\n");
+  return print(text, found->differences.empty() ? kExitOk : kExitFindings);
+}
+
 int run_fleet(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   if (arguments.operands().empty()) return print(list_text());
   const std::string& name = arguments.operands()[0];
+  if (name == "check") return check(arguments);
+  if (arguments.operands().size() > 1) return fail("fleet takes one question; only check takes a run");
   const store::FleetQuestion* const question = find_question(name);
   if (question == nullptr)
     return fail("there is no question '" + name + "'; `lockstep fleet` alone lists all");
@@ -63,8 +99,7 @@ int run_fleet(const Arguments& arguments) {
     if (!database) return fail(database.error());
     return print(store::fleet_sql(*question, *database, asked_days) + "\n");
   }
-  if (!arguments.has("from"))
-    return fail("--from is missing: the URL of a ClickHouse server; see lockstep fleet --help");
+  if (!arguments.has("from")) return fail(kNoUrl);
   const auto answer = store::ask_fleet(*question, *target, asked_days);
   if (!answer) return fail_to_ask(answer.error());
   if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, asked_days)));
@@ -80,14 +115,17 @@ const Command fleet_command = {
         "Answers questions about the runs that `lockstep push` sent to a ClickHouse: which hosts are blamed again and again, and since "
         "when; which NCCL version is slower; how many GPU-hours were lost waiting. Without a question it lists all. "
         "docs/fleet.md says what they mean.\n\n"
+        "`check RUN` compares what the store holds of a run with the run itself: rows and sums of each table, and the digest "
+        "of each batch. It exits with 1 if they differ.\n\n"
         "It only reads, for at most two minutes, and shows at most 1,000 rows. A password is taken from the environment "
         "variable LOCKSTEP_PUSH_KEY, else from the URL. The exit code is 0 if the store answered, 2 for wrong usage or "
         "a store that refuses, and 3 if it did not answer.",
-    .operands = {.name = "QUESTION",
-                 .help = "what to ask: hosts, versions, busbw, lost, verdicts or findings",
+    .operands = {.name = "QUESTION|check RUN",
+                 .help =
+                     "what to ask: hosts, versions, busbw, lost, verdicts or findings; or the run to compare",
                  .least = 0,
-                 .most = 1,
-                 .choices = "hosts versions busbw lost verdicts findings"},
+                 .most = SIZE_MAX,
+                 .choices = "hosts versions busbw lost verdicts findings check"},
     .options = kFleetOptions,
     .run = run_fleet,
 };
