@@ -23,6 +23,9 @@ namespace {
 constexpr Option kFleetOptions[] = {
     {0, "from", "URL", push::kTargetHelp},
     {0, "days", "N", "ask about the last N days", "30"},
+    {0, "host", "NAME", "with jobs: the host"},
+    {0, "runs", "A,B", "with compare: two runs, by name or number; of several with one name the newest"},
+    {0, "comms-id", "ID", "with op: PyTorch's Comms Id of the operation"},
     {0, "json", "", "print the answer as JSON"},
     {0, "sql", "", "print the SQL of the question, and do not run it"},
     push::patience_option("10s"),
@@ -42,6 +45,35 @@ const store::FleetQuestion* find_question(const std::string& name) {
   const auto all = store::fleet_questions();
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& of) { return of.name == name; });
   return found == all.end() ? nullptr : &*found;
+}
+
+// What the question is about. An option of another question would be ignored, and is refused.
+Result<store::FleetSubject> subject_of(const Arguments& arguments, const store::FleetQuestion& question) {
+  LOCKSTEP_ASSIGN(const uint64_t days, arguments.number("days"));
+  if (days == 0 || days > store::kMostFleetDays)
+    return usage_error("--days takes 1 to " + format_count(store::kMostFleetDays) + " days");
+  store::FleetSubject subject{.days = static_cast<uint32_t>(days)};
+  for (const store::FleetQuestion& of : store::fleet_questions()) {
+    if (of.about.empty()) continue;
+    const std::string option(of.about);
+    if (arguments.has(option) != (of.about == question.about))
+      return usage_error("--" + option +
+                         (arguments.has(option) ? " goes with " : " is missing: it says what is asked of ") +
+                         std::string(of.name));
+  }
+  if (question.about.empty()) return subject;
+  const std::string value = arguments.value(question.about);
+  if (question.about == "runs") {
+    const size_t comma = value.find(',');
+    if (comma == 0 || comma >= value.size() - 1)
+      return usage_error("--runs takes two runs, by name or number, such as job-17,job-18");
+    subject.names = {value.substr(0, comma), value.substr(comma + 1)};
+  } else {
+    subject.names = {value};
+  }
+  if (question.about == "comms-id" && (value.empty() || value.find_first_not_of("0123456789") != value.npos))
+    return usage_error("--comms-id takes a number, as Comms Id is printed");
+  return subject;
 }
 
 int fail_to_ask(const Error& error) {
@@ -85,25 +117,22 @@ int run_fleet(const Arguments& arguments) {
   const store::FleetQuestion* const question = find_question(name);
   if (question == nullptr)
     return fail("there is no question '" + name + "'; `lockstep fleet` alone lists all");
-  const auto days = arguments.number("days");
-  if (!days) return fail(days.error());
-  if (*days == 0 || *days > store::kMostFleetDays)
-    return fail("--days takes 1 to " + format_count(store::kMostFleetDays) + " days");
+  const auto subject = subject_of(arguments, *question);
+  if (!subject) return fail(subject.error());
   const auto target = push::target_of(arguments, "from");
   if (!target) return fail(target.error());
-  const auto asked_days = static_cast<uint32_t>(*days);
   // Asks nobody, so it needs no URL; the database's name is in the SQL.
   if (arguments.has("sql")) {
     const auto database =
         store::fleet_database(arguments.has("from") ? arguments.value("from") : "http://localhost/fleet");
     if (!database) return fail(database.error());
-    return print(store::fleet_sql(*question, *database, asked_days) + "\n");
+    return print(store::fleet_sql(*question, *database, *subject) + "\n");
   }
   if (!arguments.has("from")) return fail(kNoUrl);
-  const auto answer = store::ask_fleet(*question, *target, asked_days);
+  const auto answer = store::ask_fleet(*question, *target, *subject);
   if (!answer) return fail_to_ask(answer.error());
-  if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, asked_days)));
-  return print(within(fleet::answer_text(*question, *answer, asked_days), Style::of_stdout().room()));
+  if (arguments.has("json")) return print(json_text(fleet::answer_json(*question, *answer, subject->days)));
+  return print(within(fleet::answer_text(*question, *answer, subject->days), Style::of_stdout().room()));
 }
 
 }  // namespace
@@ -120,12 +149,13 @@ const Command fleet_command = {
         "It only reads, for at most two minutes, and shows at most 1,000 rows. A password is taken from the environment "
         "variable LOCKSTEP_PUSH_KEY, else from the URL. The exit code is 0 if the store answered, 2 for wrong usage or "
         "a store that refuses, and 3 if it did not answer.",
-    .operands = {.name = "QUESTION|check RUN",
-                 .help =
-                     "what to ask: hosts, versions, busbw, lost, verdicts or findings; or the run to compare",
-                 .least = 0,
-                 .most = SIZE_MAX,
-                 .choices = "hosts versions busbw lost verdicts findings check"},
+    .operands =
+        {.name = "QUESTION|check RUN",
+         .help =
+             "what to ask: hosts, versions, busbw, lost, verdicts, findings, links, jobs, compare or op; or the run to compare",
+         .least = 0,
+         .most = SIZE_MAX,
+         .choices = "hosts versions busbw lost verdicts findings links jobs compare op check"},
     .options = kFleetOptions,
     .run = run_fleet,
 };
