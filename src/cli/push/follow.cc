@@ -3,6 +3,8 @@
 // costs no memory, and gets the newest state when it comes back.
 #include "cli/push/follow.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -41,6 +43,7 @@ class Follower {
       // Asked before the look, so that the newest state is sent once more after an interrupt.
       const bool is_last = interrupt.wanted();
       const Result<bool> written = look(is_last);
+      give_back_memory();
       // A store that refuses will refuse again.
       if (!written && written.error().code != ErrorCode::kIo) return fail(written.error());
       // Its end is written once more, if the store takes it at once.
@@ -56,6 +59,13 @@ class Follower {
   }
 
  private:
+  // main() keeps freed memory for the next trace, which here comes after a rest a hundred times as long as
+  // the reading: the job's host has better use for it.
+  static void give_back_memory() {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+  }
   // Whether all has been written that there will be.
   Result<bool> look(bool is_last) {
     auto processes = states_.look(is_last);
