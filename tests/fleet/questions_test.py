@@ -4,10 +4,15 @@
 
 Usage: questions_test.py SOURCE_TREE FOLDER_OF_PROGRAMS. Without a clickhouse-server it exits with 77.
 """
+import http.server
 import json
 import pathlib
+import shutil
+import ssl
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 import generated_fleet
@@ -163,6 +168,20 @@ class Questions(unittest.TestCase):
             self.server.ask(sql)
             self.assertIn("`plain`.", sql)
             self.assertIn("`fleet`.", self.ask(question, "--sql", *ABOUT.get(question, ())))
+
+    @unittest.skipIf(shutil.which("openssl") is None, "openssl makes the certificate")
+    def test_a_certificate_that_nobody_signed_is_said(self):
+        with tempfile.TemporaryDirectory() as folder, http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1", "-keyout", f"{folder}/key",
+                            "-out", f"{folder}/certificate"], check=True, capture_output=True)
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(f"{folder}/certificate", f"{folder}/key")
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            told = self.ask("verdicts", "--from", f"https://127.0.0.1:{server.server_port}/", code=2)
+            server.shutdown()
+        self.assertIn("certificate", told)
+        self.assertEqual(told.count("\n"), 1, told)
 
     def test_show_hostile_names_as_text(self):
         url = self.store("hostile")
