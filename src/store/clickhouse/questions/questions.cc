@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The questions as SQL that servers from 18.16 on understand, which has no parameters: @DB is the database,
 // @DAYS a number. There a lambda may use a column only where the query around it does, too, and ARRAY JOIN
-// comes before JOIN; hence the many levels.
+// comes before JOIN; hence the many levels. Joins are ALL, with keys that the right side has once: what ANY
+// leaves of the left side's rows depends on the server's release.
 #include "store/fleet_questions.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ FROM (
                     FROM @DB.findings FINAL ARRAY JOIN hosts AS one
                     WHERE day >= today() - @DAYS AND severity != 'note'
                     GROUP BY run, class
-                  ) ANY INNER JOIN (
+                  ) ALL INNER JOIN (
                     SELECT run, hosts, started_ns AS first FROM @DB.runs FINAL WHERE day >= today() - @DAYS
                   ) USING run
                 ) ARRAY JOIN hosts AS host
@@ -183,7 +184,7 @@ FROM (
   SELECT run, day, had, waited, blamed FROM (
     SELECT run, sum(waited_ns) AS waited,
       sum(blamed_ns) AS blamed FROM @DB.rollups FINAL WHERE day >= today() - @DAYS GROUP BY run
-  ) ANY INNER JOIN (
+  ) ALL INNER JOIN (
     SELECT run, day, sum(greatest(last_ns - first_ns,
       0)) AS had FROM @DB.processes FINAL WHERE day >= today() - @DAYS GROUP BY run, day
   ) USING run
@@ -204,10 +205,10 @@ FROM (
     SELECT id, host, run, started FROM (
       SELECT id, host,
         run FROM @DB.findings FINAL ARRAY JOIN hosts AS host WHERE day >= today() - @DAYS AND severity != 'note'
-    ) ANY INNER JOIN (SELECT run,
+    ) ALL INNER JOIN (SELECT run,
       started_ns AS started FROM @DB.runs FINAL WHERE day >= today() - @DAYS) USING run
   ) GROUP BY id, host HAVING named > 1
-) ANY INNER JOIN (
+) ALL INNER JOIN (
   SELECT host,
     count() AS of_runs FROM @DB.runs FINAL ARRAY JOIN hosts AS host WHERE day >= today() - @DAYS GROUP BY host
 ) USING host ORDER BY named DESC, id, host)sql";

@@ -23,7 +23,7 @@ inline constexpr std::string_view kNamedPairs =
     R"sql(SELECT what, host, peer, uniqExact(run) AS named, min(started) AS first, max(started) AS last FROM (
         SELECT run, what, host, peer, started FROM (
         @LINKS
-        ) ANY INNER JOIN (
+        ) ALL INNER JOIN (
           SELECT run, started_ns AS started FROM @DB.runs FINAL WHERE day >= today() - @DAYS
         ) USING run
       ) GROUP BY what, host, peer HAVING named > 1)sql";
@@ -43,12 +43,12 @@ FROM (
       SELECT of_what, together, count() * 2 / (length(together) * (length(together) - 1)) AS rate FROM (
         SELECT run, what AS of_what, together FROM (
         @LINKS
-        ) ANY INNER JOIN (
+        ) ALL INNER JOIN (
           SELECT run, hosts AS together FROM @DB.runs FINAL WHERE day >= today() - @DAYS
         ) USING run
       ) GROUP BY run, of_what, together
     ) WHERE what = of_what AND has(together, host) AND has(together, peer) GROUP BY what, host, peer
-  ) ANY INNER JOIN (
+  ) ALL INNER JOIN (
     SELECT what, host, peer, count() AS of_runs FROM (
       @PAIRS
     ) CROSS JOIN (
@@ -71,11 +71,11 @@ FROM (
   SELECT run, name, started_ns, ended_ns, verdict, arrayStringConcat(ids, ', ') AS named FROM (
     SELECT run, name, started_ns, ended_ns, verdict FROM @DB.runs FINAL
     WHERE day >= today() - @DAYS AND has(hosts, @FIRST)
-  ) ANY LEFT JOIN (
+  ) ALL LEFT JOIN (
     SELECT run, arraySort(groupUniqArray(id)) AS ids FROM @DB.findings FINAL
     WHERE day >= today() - @DAYS AND severity != 'note' AND has(hosts, @FIRST) GROUP BY run
   ) USING run
-) ANY LEFT JOIN (
+) ALL LEFT JOIN (
   SELECT run, sum(blamed_ns) AS blamed FROM @DB.rollups FINAL
   WHERE day >= today() - @DAYS AND host = @FIRST GROUP BY run
 ) USING run ORDER BY started_ns DESC, run)sql";

@@ -41,6 +41,8 @@ TEST(Questions, AreOneSelectEach) {
     EXPECT_NE(sql.find("`my\\`store`."), std::string::npos) << sql;
     EXPECT_NE(sql.find("today() - 7"), std::string::npos) << sql;
     EXPECT_TRUE(sql.ends_with("\nLIMIT 1001")) << sql;
+    // Newer servers leave one row of each key of the left side, too.
+    EXPECT_EQ(sql.find("ANY INNER"), std::string::npos) << sql;
   }
 }
 
