@@ -129,13 +129,14 @@ class Schemas(unittest.TestCase):
     def hold_fleet(self):
         with http.server.HTTPServer(("127.0.0.1", 0), Store) as store:
             threading.Thread(target=store.serve_forever, daemon=True).start()
+            about = {"jobs": ("--host", "h"), "compare": ("--runs", "a,b"), "op": ("--comms-id", "7")}
             for question, columns in fleet_questions().items():
                 Store.row = "\t".join(cell(column["type"]) for column in columns.values())
-                answer = self.hold("fleet.v1", "fleet", question, "--json", "--from", f"http://127.0.0.1:{store.server_port}/")
+                answer = self.hold("fleet.v1", "fleet", question, "--json", "--from", f"http://127.0.0.1:{store.server_port}/", *about.get(question, ()))
                 self.assertEqual(answer["question"], question)
                 self.assertEqual(list(answer["rows"][0]), list(columns))
             store.shutdown()
-        self.assertEqual([line.split()[0] for line in self.lockstep("fleet").stdout.splitlines()[2:]], list(fleet_questions()))
+        self.assertEqual([line.split()[0] for line in self.lockstep("fleet").stdout.splitlines()[2:]], [*fleet_questions(), "check"])
 
     def hold_traces(self):
         replay = (SOURCE / "tools/replay", "--host", BIN / "lockstep-nccl-host", SOURCE / "examples/recordings/train2h")

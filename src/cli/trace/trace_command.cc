@@ -140,7 +140,7 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.require = arguments.has("require");
   request.sysfs_root = arguments.value("sysfs-root");
   if (arguments.has("push")) {
-    LOCKSTEP_ASSIGN(request.push, push::followed_job(arguments.value("push"), place.job));
+    LOCKSTEP_ASSIGN(request.push, push::followed_job("--push", arguments.value("push")));
   }
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
