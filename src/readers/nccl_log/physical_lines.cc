@@ -216,7 +216,8 @@ bool LogParser::program_line(std::string_view text) {
                          line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
                          line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure ||
                          line.kind == LineKind::kRanksAbsent || line.kind == LineKind::kRanksReady ||
-                         line.kind == LineKind::kRanksDiffer;
+                         line.kind == LineKind::kRanksDiffer || line.kind == LineKind::kSwitchXid ||
+                         line.kind == LineKind::kTaskListed || line.kind == LineKind::kNcclPackage;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;

@@ -50,11 +50,18 @@ std::string_view exception_of(std::string_view text) {
   return is_end && is_exception ? name : std::string_view();
 }
 
+// A launcher's mark, or nothing: what stands before a row that is alone in its line.
+bool is_mark(std::string_view text) {
+  text = trimmed(text);
+  return text.empty() || text.back() == ':' || text.back() == ']' || text.back() == ')';
+}
+
 // Where a row fits. Source text of a traceback, `f"NCCL error: {text}"`, fits none.
 size_t place_of(const Pattern& pattern, std::string_view text, Captures& captures) {
   for (size_t at = text.find(pattern.head()); at != kNo; at = text.find(pattern.head(), at + 1)) {
     const bool is_source = text.substr(at + pattern.head().size()).starts_with('{');
-    if (!is_source && pattern.match(text.substr(at), captures)) return at;
+    if (is_source || (pattern.is_whole() && !is_mark(text.substr(0, at)))) continue;
+    if (pattern.match(text.substr(at), captures)) return at;
   }
   return kNo;
 }
