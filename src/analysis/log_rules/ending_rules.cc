@@ -23,9 +23,14 @@ bool is_consequence(const View& view, const std::string& text) {
   const bool is_abort =
       text.find("Aborted") != std::string::npos || text.find("SIGABRT") != std::string::npos;
   if (gave_up && is_abort) return true;
+  // A shell's word alone: whoever gave up, or a launcher, ends what is left like this.
+  const bool is_told = text.ends_with("Killed") && (gave_up || !view.facts(LineKind::kWorkerStuck).empty() ||
+                                                    !view.facts(LineKind::kOthersEnded).empty());
+  if (is_told) return true;
   static const Pattern kExit("(exitcode: {int})"), kCode("return code = {int}"), kDied("exit code: {int}"),
-      kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}");
-  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned}) {
+      kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}"),
+      kRemote("exited with exit code {int}");
+  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned, &kRemote}) {
     const size_t at = text.find(pattern->head());
     if (at == std::string::npos || !pattern->match(std::string_view(text).substr(at), captures)) continue;
     const int64_t code = to_int(captures[0]), signal = pattern == &kSignal ? code : signal_of(code);

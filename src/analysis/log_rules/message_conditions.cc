@@ -85,6 +85,7 @@ constexpr CudaError kCudaErrors[] = {
     {CudaCause::kMisfit, 200, "device kernel image is invalid"},
     {CudaCause::kCompat, 804, "forward compatibility was attempted"},
     {CudaCause::kStart, 3, "initialization error"},
+    {CudaCause::kStart, 3, "must use the 'spawn' start method"},
     {CudaCause::kEnding, 4, "driver shutting down"},
     {CudaCause::kDevice, 46, "busy or unavailable"},
     {CudaCause::kDevice, 100, "no CUDA-capable device"},
