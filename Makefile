@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-aarch64 build bench check mutants install setup setup-demo setup-test package clean
+.PHONY: help demo demo-amd test test-aarch64 build bench check mutants install setup setup-demo setup-test package clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -14,6 +14,10 @@ help:  ## list these targets
 demo: setup-demo  ## build the programs, show eight recorded H200 ranks, diagnose a hang and a straggler; leaves demo-out/
 	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-nccl-host lockstep-sim-job
 	@tools/demo
+
+demo-amd: setup-test  ## the same of two ranks with ROCr and HIP on software GPUs
+	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-cuda lockstep-hsa lockstep-software-gpu lockstep-rccl-job
+	@tools/demo_amd
 
 test: setup-test build  ## build, then run every test
 	@tools/run_tests release

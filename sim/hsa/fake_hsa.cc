@@ -17,6 +17,8 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/hsa/fake_memory.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -71,8 +73,6 @@ struct State {
   std::atomic<bool> is_idle{false};
 };
 State* g_state = nullptr;
-
-// ---- signals
 
 Status signal_create(int64_t value, uint32_t, const hsa::Agent*, uint64_t, Signal* signal) {
   const int64_t most = g_state->options.most_signals;
@@ -415,6 +415,7 @@ void fill_tables() {
   put(core, c::kAgentGetInfo, agent_get_info);
   put(core, c::kQueueCreate, queue_create);
   put(core, c::kQueueDestroy, queue_destroy);
+  put(core, c::kMemoryFree, memory_free);
   put(core, c::kSignalDestroy, signal_destroy);
   put(core, c::kSignalLoadRelaxed, signal_load);
   put(core, c::kSignalLoadAcquire, signal_load);
@@ -433,6 +434,9 @@ void fill_tables() {
   put(ext, e::kGetCopyTime, get_copy_time);
   put(ext, e::kConvertTick, convert_tick);
   put(ext, e::kAsyncHandler, async_handler);
+  put(ext, e::kIteratePools, iterate_pools);
+  put(ext, e::kPoolAllocate, pool_allocate);
+  put(ext, e::kPoolFree, memory_free);
   put(ext, e::kMemoryAsyncCopy, memory_async_copy);
   put(ext, moved ? e::kNewSignalCreate : e::kOldSignalCreate, signal_create);
   put(ext, moved ? e::kNewInterceptCreate : e::kOldInterceptCreate, intercept_create);
@@ -530,10 +534,6 @@ void FakeHsa::wait(hsa::Queue* queue) {
   of.changed.wait(lock, [&] { return of.lower.empty() && !of.is_busy; });
 }
 
-hsa::Status FakeHsa::copy(void* to, const void* from, size_t bytes, hsa::Signal completion, bool to_gpu) {
-  return at<hsa::MemoryAsyncCopy>(g_state->ext, hsa::ext_slot::kMemoryAsyncCopy)(
-      to, to_gpu ? gpu() : cpu(), from, to_gpu ? cpu() : gpu(), bytes, 0, nullptr, completion);
-}
 hsa::Times FakeHsa::copy_times(hsa::Signal signal) {
   hsa::Times times{};
   get_copy_time(signal, &times);

@@ -82,6 +82,9 @@ class FakeHsa {
   void wait(hsa::Signal signal);
   // Until the queue is empty.
   void wait(hsa::Queue* queue);
+  enum class Memory : uint8_t { kHost, kGpu, kHiddenGpu };  // the last: the host cannot read it
+  void* allocate(size_t bytes, Memory of = Memory::kHost);
+  void free(void* memory, bool by_pool = true);
   hsa::Status copy(void* to, const void* from, size_t bytes, hsa::Signal completion, bool to_gpu = true);
   hsa::Times copy_times(hsa::Signal signal);
   void go();  // the GPU begins, if it was idle

@@ -2,66 +2,18 @@
 // lockstep-hip-job CODE [LAUNCHES [REPLAYS]]: host C, a distribution's own HIP on host B. CODE is kernels.cl
 // compiled. Does what programs do that launch kernels, REPLAYS times also by a graph, and prints one JSON
 // object: events' times, and how many kernels it launched.
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "sim/hsa/loaded.h"
+#include "sim/hsa/hip.h"
 
 namespace {
 
 using Handle = void*;
-using lockstep::sim::check;
-
-struct Hip {
-  lockstep::sim::Loaded library{"libamdhip64.so.5"};
-  template <class... Arguments>
-  void call(const char* name, Arguments... arguments) const {
-    check(name, library.get<unsigned (*)(Arguments...)>(name)(arguments...));
-  }
-};
-
-std::vector<char> read_file(const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct Arguments {
-  void* first;
-  unsigned long bytes;
-};
-
-struct Extent {
-  unsigned x, y, z;
-};
-
-// What a compiler puts into a program around the code of its kernels.
-struct Wrapper {
-  unsigned magic, version;
-  const void* bundle;
-  void* unused;
-};
-std::vector<char> bundle_of(const std::vector<char>& code) {
-  constexpr size_t kCodeAt = 4096;
-  std::string head = "__CLANG_OFFLOAD_BUNDLE__";
-  const auto add_number = [&](uint64_t number) {
-    head.append(reinterpret_cast<const char*>(&number), sizeof number);
-  };
-  add_number(2);
-  for (const std::string target : {"host-x86_64-unknown-linux", "hipv4-amdgcn-amd-amdhsa--gfx900"}) {
-    add_number(kCodeAt);
-    add_number(target.starts_with("host") ? 0 : code.size());
-    add_number(target.size());
-    head += target;
-  }
-  std::vector<char> bundle(kCodeAt + code.size());
-  std::memcpy(bundle.data(), head.data(), head.size());
-  std::memcpy(bundle.data() + kCodeAt, code.data(), code.size());
-  return bundle;
-}
+using lockstep::sim::Arguments;
+using lockstep::sim::Hip;
+using lockstep::sim::read_file;
 
 class Job {
  public:
@@ -78,12 +30,7 @@ class Job {
   }
 
   void launch(Handle function, void* first) {
-    Arguments arguments{first, 64};
-    size_t size = sizeof arguments;
-    void* extra[] = {reinterpret_cast<void*>(1), &arguments, reinterpret_cast<void*>(2), &size,
-                     reinterpret_cast<void*>(3)};
-    hip_.call("hipModuleLaunchKernel", function, 4u, 1u, 1u, 64u, 1u, 1u, 0u, stream_,
-              static_cast<void**>(nullptr), static_cast<void**>(extra));
+    lockstep::sim::launch(hip_, function, {first, 64}, 4, stream_);
     ++launched_;
   }
   // As RCCL launches: the packet itself bears the stop event.
@@ -119,31 +66,13 @@ class Job {
     for (int i = 0; i < count; ++i) launch(i % 4 == 3 ? reduce_ : compute_, at(0x1111000));
     synchronize();
   }
-  // As a compiler makes of kernel<<<...>>>(...); of launches, HIP 5.2.3 captures these alone.
-  void launch_compiled(const void* function, void* first) {
-    unsigned long bytes = 64;
-    void* arguments[] = {&first, &bytes};
-    hip_.call("hipLaunchKernel", function, Extent{4, 1, 1}, Extent{64, 1, 1}, static_cast<void**>(arguments),
-              size_t{0}, stream_);
-  }
-  // Makes the code known as a compiled program's start does, with the addresses that stand for its kernels.
-  void register_compiled(const std::vector<char>& code) {
-    bundle_ = bundle_of(code);
-    wrapper_ = {0x48495046, 1, bundle_.data(), nullptr};
-    void** const modules = hip_.library.get<void** (*)(const void*)>("__hipRegisterFatBinary")(&wrapper_);
-    const auto add = hip_.library.get<void (*)(void**, const void*, const char*, const char*, unsigned, void*,
-                                               void*, void*, void*, int*)>("__hipRegisterFunction");
-    for (const auto& [function, name] :
-         {std::pair{&kCompute, "plain_compute"}, std::pair{&kReduce, "ncclDevKernel_Generic_1"}})
-      add(modules, function, name, name, ~0u, nullptr, nullptr, nullptr, nullptr, nullptr);
-  }
-
   // A graph of kernels, two of them RCCL's, captured and launched so many times.
-  void replay(int times) {
+  void replay(const std::vector<char>& code, int times) {
     constexpr int kKernels = 8;
+    const lockstep::sim::CompiledKernels compiled(hip_, code);
     Handle graph = nullptr, ready = nullptr;
     hip_.call("hipStreamBeginCapture", stream_, 0u);
-    for (int i = 0; i < kKernels; ++i) launch_compiled(i % 4 == 3 ? &kReduce : &kCompute, at(0x2222000));
+    for (int i = 0; i < kKernels; ++i) compiled.launch(i % 4 == 3, at(0x2222000), 4, stream_);
     hip_.call("hipStreamEndCapture", stream_, &graph);
     hip_.call("hipGraphInstantiate", &ready, graph, static_cast<Handle*>(nullptr),
               static_cast<char*>(nullptr), size_t{0});
@@ -157,14 +86,11 @@ class Job {
   int launched() const { return launched_; }
 
  private:
-  static constexpr char kCompute = 0, kReduce = 0;
   static void* at(unsigned long address) { return reinterpret_cast<void*>(address); }
   Hip hip_;
   Handle module_ = nullptr, compute_ = nullptr, reduce_ = nullptr, stream_ = nullptr, begin_ = nullptr,
          end_ = nullptr;
   int launched_ = 0;
-  std::vector<char> bundle_;
-  Wrapper wrapper_{};
 };
 
 }  // namespace
@@ -174,10 +100,7 @@ int main(int argc, char** argv) {
   Job job(argv[1]);
   const double by_events = job.timed_by_events(), by_launch = job.timed_by_launch();
   job.run(argc > 2 ? std::atoi(argv[2]) : 100);
-  if (argc > 3) {
-    job.register_compiled(read_file(argv[1]));
-    job.replay(std::atoi(argv[3]));
-  }
+  if (argc > 3) job.replay(read_file(argv[1]), std::atoi(argv[3]));
   std::printf("{\"by_events_ms\": %.3f, \"by_launch_ms\": %.3f, \"launched\": %d}\n", by_events, by_launch,
               job.launched());
 }

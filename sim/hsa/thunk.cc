@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "capture/hsa/hsa_abi.h"
+#include "sim/hsa/meeting.h"
 
 namespace {
 
@@ -108,8 +109,6 @@ void nap(uint64_t ns) {
   nanosleep(&pause, nullptr);
 }
 
-// ---- events
-
 struct OwnEvent {
   Event event{};
   uint64_t mailbox = 0;
@@ -173,6 +172,7 @@ void execute(const OwnQueue& queue, const hsa::Packet& packet) {
   const uint64_t start = now_ticks();
   const uint8_t type = hsa::type_of(packet.header);
   if (type == hsa::kDispatch) {
+    lockstep::sim::meet(packet.arguments, queue.is_ending);
     const uint64_t ns = packet.reserved2 != 0 ? packet.reserved2 : default_kernel_ns();
     while (ns > 0 && now_ticks() - start < ns / 10 && !queue.is_ending) nap(std::min<uint64_t>(ns, 100'000));
   } else if (type == hsa::kBarrierAnd || type == hsa::kBarrierOr) {

@@ -8,11 +8,12 @@ namespace lockstep::format {
 
 // The variable, and its words.
 inline constexpr const char* kHsaSetting = "LOCKSTEP_HSA";
-inline constexpr const char* kHsaOff = "off";             // no AMD kernels
-inline constexpr const char* kHsaCopies = "copies";       // copies, too
-inline constexpr const char* kHsaNoArguments = "noargs";  // kernels' arguments are not read
-inline constexpr const char* kHsaSdk = "sdk";             // as a client of rocprofiler's SDK
-inline constexpr const char* kHsaRanges = "ranges";       // of roctx, through that SDK
-inline constexpr const char* kHsaPrint = "print";         // counters on stderr at the end of each process
+inline constexpr const char* kHsaOff = "off";                  // no AMD kernels
+inline constexpr const char* kHsaCopies = "copies";            // copies, too
+inline constexpr const char* kHsaNoArguments = "noargs";       // kernels' arguments are not read
+inline constexpr const char* kHsaDeviceArguments = "devargs";  // also where they lie in a GPU's memory
+inline constexpr const char* kHsaSdk = "sdk";                  // as a client of rocprofiler's SDK
+inline constexpr const char* kHsaRanges = "ranges";            // of roctx
+inline constexpr const char* kHsaPrint = "print";  // counters on stderr at the end of each process
 
 }  // namespace lockstep::format

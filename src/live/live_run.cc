@@ -46,6 +46,7 @@ void add_comms(const LiveProcess& process, SeenProcess& seen) {
                           .rank = comm.rank,
                           .ranks = comm.ranks,
                           .ended = comm.ended,
+                          .from_start = process.from_start,
                           .functions = comm.functions});
   }
 }
@@ -68,7 +69,6 @@ void merge(SeenProcess& kept, SeenProcess&& other) {
   if (kept.heartbeat_age_ns < 0 ||
       (other.heartbeat_age_ns >= 0 && other.heartbeat_age_ns < kept.heartbeat_age_ns))
     kept.heartbeat_age_ns = other.heartbeat_age_ns;
-  kept.from_start = kept.from_start && other.from_start;
   for (SeenComm& comm : other.comms) kept.comms.push_back(std::move(comm));
   keep(kept.last, other.last, false);
   keep(kept.oldest_open, other.oldest_open, true);
@@ -166,7 +166,6 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
                       : realtime;
     if (process.heartbeat_ns != 0)
       seen.heartbeat_age_ns = std::max<int64_t>(seen.now_ns - process.heartbeat_ns, 0);
-    seen.from_start = process.from_start;
     add_comms(process, seen);
     if (process.last) seen.last = seen_op(process, *process.last, seen.now_ns);
     if (process.oldest_open) seen.oldest_open = seen_op(process, *process.oldest_open, seen.now_ns);

@@ -21,6 +21,7 @@ struct SeenComm {
   std::string name;
   int32_t rank = -1, ranks = -1;
   bool ended = false;
+  bool from_start = true;  // functions that are not named were never called
   std::map<std::string, readers::native::LiveFunction> functions;
 };
 // One of the files of a process; `tail` until the next look.
@@ -45,7 +46,6 @@ struct SeenProcess {
   model::Liveness liveness = model::Liveness::kUnknown;
   int64_t now_ns = 0;             // on the clock of the functions' times
   int64_t heartbeat_age_ns = -1;  // -1 unknown
-  bool from_start = true;         // functions that are not named were never called
   std::vector<SeenComm> comms;
   std::optional<SeenOp> last, oldest_open;
   size_t open = 0;

@@ -49,13 +49,13 @@ std::map<std::string, Front> fronts_of(const std::vector<SeenProcess>& processes
   return fronts;
 }
 
-void measure(const SeenProcess& process, const SeenComm& comm, const Front& front, RankRow& row) {
+void measure(const SeenComm& comm, const Front& front, RankRow& row) {
   uint64_t behind = 0;
   int64_t late_ns = 0;
   std::string waiting;
   for (const auto& [func, newest] : front) {
     auto own = comm.functions.find(func);
-    if (own == comm.functions.end() && !process.from_start) continue;  // it may have called it long ago
+    if (own == comm.functions.end() && !comm.from_start) continue;  // it may have called it long ago
     uint64_t done = own == comm.functions.end() ? 0 : own->second.newest + 1;
     if (newest.number + 1 <= done) continue;
     behind += newest.number + 1 - done;
@@ -250,7 +250,7 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
     uint64_t progress = 0;
     for (const SeenComm& comm : process.comms) {
       for (const auto& [func, own] : comm.functions) progress += own.newest + 1;
-      if (!comm.ended) measure(process, comm, fronts[comm.key], row);
+      if (!comm.ended) measure(comm, fronts[comm.key], row);
     }
     if (row.behind > 0) {
       // A front that moves on begins ever newer operations; a rank that stands has been late since it was

@@ -86,9 +86,9 @@ TEST(RankRows, AFunctionThatWasNeverSeenCountsOnlyWhenAllWasRead) {
   std::vector<SeenProcess> all = ranks_in_step();
   for (int32_t rank = 1; rank < 8; ++rank)
     all[static_cast<size_t>(rank)].comms[0].functions["Broadcast"] = {0, kNow - 9 * kSecond};
-  all[0].from_start = false;
+  all[0].comms[0].from_start = false;
   EXPECT_EQ(RankWatch().look(all).rows[0].behind, 0u);
-  all[0].from_start = true;
+  all[0].comms[0].from_start = true;
   EXPECT_EQ(RankWatch().look(all).rows[0].behind, 1u);
   EXPECT_EQ(RankWatch().look(all).rows[0].behind_func, "Broadcast");
 }

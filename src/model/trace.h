@@ -26,6 +26,7 @@ namespace lockstep::model {
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
 inline constexpr uint32_t kNoIndex = 0xffffffff;
+inline constexpr uint64_t kUnreadDeviceComm = ~uint64_t{0};
 // Who gave an operation's GPU times, best evidence first among those that place it. From kInspector on they
 // tell how long GPU work took, not when it began.
 enum class GpuTimeSource : uint8_t {

@@ -104,6 +104,15 @@ std::vector<std::string> link_logs(const std::string& run) {
   return logs;
 }
 
+bool has_own_launcher(const std::string& run) {
+  const std::string folder = run + "/launchers/";
+  const std::vector<std::string> names = names_in(folder);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto launcher = name.ends_with(".json") ? read_registration(folder + name) : std::nullopt;
+    return launcher && launcher->state == "running" && is_alive(launcher->process).value_or(false);
+  });
+}
+
 Result<RunDirectory> RunDirectory::create_or_join(const std::string& path, const Manifest& manifest) {
   std::error_code ignored;
   fs::create_directories(fs::path(path).parent_path(), ignored);

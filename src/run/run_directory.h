@@ -35,6 +35,8 @@ std::string follow_lock_path(const std::string& run, const ProcessIdentity& laun
 std::vector<std::string> link_logs(const std::string& run);
 // By its name alone.
 bool is_link_log(const std::string& path);
+// Whether a launcher of this host has not left yet: it may start ranks again.
+bool has_own_launcher(const std::string& run);
 
 class RunDirectory {
  public:

@@ -73,4 +73,8 @@ Result<void> check_target(const FleetTarget& target);
 Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
                         const std::function<void(double fraction)>& progress);
 
+// Only compares: rows and sums of each table, and the digest of each batch that the store confirmed.
+Result<PushResult> check_pushed(const FleetRun& run, const FleetTarget& target,
+                                const std::function<void(double fraction)>& progress);
+
 }  // namespace lockstep::store

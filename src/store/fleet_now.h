@@ -30,6 +30,18 @@ class NowWriter {
 // http://HOST:8123/DATABASE#RUN: a followed run, where a path may stand.
 bool is_followed_run(std::string_view path);
 
+// Looks at a followed run again and again. One thread.
+class FollowedRun {
+ public:
+  // Asks nothing of the run yet. Errors as those of open_followed_run().
+  static Result<std::unique_ptr<FollowedRun>> open(const FleetTarget& target);
+  virtual ~FollowedRun() = default;
+  // By rank, host and pid; a process may live where its host has not written for long. An error where none
+  // has written for a minute of what has not ended: that is not of now.
+  virtual Result<std::vector<model::FollowedProcess>> look() = 0;
+  virtual std::string name() const = 0;  // the URL without user and key, with the run
+};
+
 // Its processes, as the source's parts. Those that a host has not written for long may live or not. An error
 // without a run says which there are. `target.url` has the run behind a '#'.
 Result<std::unique_ptr<model::TraceSource>> open_followed_run(const FleetTarget& target);

@@ -24,6 +24,8 @@ struct FleetColumn {
     kTime,     // ns since the Unix epoch; 0 unknown
     kSize,     // n: 2^(n-1) bytes up to 2^n
     kVersion,  // as ncclGetVersion gives it
+    kSpan,     // ns; negative unknown
+    kNumber,   // any
   };
   std::string_view name;
   Kind kind;
@@ -36,15 +38,24 @@ struct FleetQuestion {
   std::string_view none;   // what no row means
   std::string_view sql;    // a SELECT for one database and some days; see fleet_sql
   std::span<const FleetColumn> columns;
-  bool reads_rollups;  // runs that were pushed without them are not in it
+  bool reads_rollups;        // runs that were pushed without them are not in it
+  std::string_view about{};  // the option that says what it is about; empty: all runs
 };
 std::span<const FleetQuestion> fleet_questions();
 
 inline constexpr size_t kMostFleetRows = 1000;
 inline constexpr uint32_t kMostFleetDays = 3650;
 
-// The SELECT that a question is, of the last `days`. Servers from 18.16 on understand it.
-std::string fleet_sql(const FleetQuestion& question, const std::string& database, uint32_t days);
+struct FleetSubject {
+  uint32_t days = 30;  // the last ones
+  // Of a question with `about`: a host ("host"), two runs by name or number ("runs"), PyTorch's id of an
+  // operation ("comms-id").
+  std::vector<std::string> names{};
+};
+
+// The SELECT that a question is. Servers from 18.16 on understand it.
+std::string fleet_sql(const FleetQuestion& question, const std::string& database,
+                      const FleetSubject& subject);
 
 struct FleetAnswer {
   std::string database;
@@ -54,7 +65,8 @@ struct FleetAnswer {
 };
 
 // All cells but kText are numbers. Errors as those of push().
-Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& target, uint32_t days);
+Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& target,
+                              const FleetSubject& subject);
 
 // The database that a URL names.
 Result<std::string> fleet_database(const std::string& url);

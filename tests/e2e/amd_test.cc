@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How kernels of AMD GPUs come into a trace: which of the two libraries the launcher chooses, and what a
 // program with rocprofiler's SDK (a stub) leaves.
+#include <csignal>
+#include <memory>
+
 #include "tests/e2e/workplace.h"
+#include "tests/support/child.h"
 #include "tests/support/places.h"
+#include "tests/support/process.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::test {
 namespace {
@@ -56,9 +62,12 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   const Finished finished =
       do_here(lockstep({"trace", "-o", "t.db", "--", LOCKSTEP_BIN_DIR "/lockstep-sdk-job",
                         LOCKSTEP_LIB_DIR "/stub-sdk/librocprofiler-sdk.so", "50"}),
-              {{"LOCKSTEP_HSA", "sdk,ranges"}});
+              {{"LOCKSTEP_HSA", "sdk,ranges,print"}});
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_EQ(finished.out, "1\n") << finished;
+  EXPECT_TRUE(has(finished.err, "=== lockstep diagnostic (PID ") &&
+              has(finished.err, "  recorded OK:         50\n"))
+      << finished;
   const Finished asked = do_here(
       {"sqlite3", "t.db",
        "SELECT count(*), max(abs(end - start - 10000)) <= 500, count(DISTINCT gpuId), s.string FROM rocpd_op "
@@ -68,6 +77,112 @@ TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
   const Finished ranges = do_here({"sqlite3", "t.db", "SELECT name, kind, ns > 500000 FROM ranges"});
   EXPECT_TRUE(ranges.out.starts_with("all kernels|") && ranges.out.ends_with("|1\n")) << ranges;
   EXPECT_TRUE(has(do_here(lockstep({"info", "t.db"})).out, "recorded OK")) << "counters";
+}
+
+// The program is linked with roctx, whose functions ours stand before: it gets what the library returns.
+TEST_F(Amd, RangesOfRoctxWithoutTheSdk) {
+  if (kSanitized) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
+  const std::string job = LOCKSTEP_BIN_DIR "/lockstep-roctx-job";
+  const Finished finished =
+      do_here(lockstep({"trace", "-o", "t.db", "--", job}), {{"LOCKSTEP_HSA", "ranges"}});
+  EXPECT_EQ(finished.out, "0 1 1 0 1000\n") << finished;
+  const Finished asked = do_here(
+      {"sqlite3", "t.db",
+       "SELECT name, kind, ns BETWEEN 2000000 AND 2000000000 FROM ranges ORDER BY start_ns, ns DESC"});
+  EXPECT_EQ(asked.out, "data|free|1\nstep|nested|1\nforward|nested|1\n") << asked;
+  for (const std::string setting : {"copies", "ranges,sdk", "ranges,off"}) {
+    const Finished without =
+        do_here(lockstep({"trace", "-o", setting + ".db", "--", job}), {{"LOCKSTEP_HSA", setting}});
+    EXPECT_EQ(without.out, "0 1 1 0 1000\n") << without;
+    EXPECT_FALSE(exists(setting + ".db")) << "nothing was recorded: " << setting;
+  }
+}
+
+// A job of two ranks on a distribution's own ROCr and HIP, with software GPUs.
+class AmdJob : public Amd {
+ protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "the libraries of AMD's are not built for it";
+    if (!std::filesystem::exists(kCode)) GTEST_SKIP() << "no clang with lld was there to compile kernels.cl";
+    for (const char* folder : {kRocm, "/usr/lib/x86_64-linux-gnu"})
+      if (std::filesystem::exists(std::string(folder) + "/libamdhip64.so.5")) return;
+    GTEST_SKIP() << "libamdhip64-5 is not there (tools/setup --test unpacks it)";
+  }
+  static Argv rank(Argv words) {
+    words.insert(words.begin(), {LOCKSTEP_BIN_DIR "/lockstep-rccl-job", kCode});
+    return words;
+  }
+  static std::map<std::string, std::string> surroundings(std::map<std::string, std::string> more) {
+    more.insert({{"LD_LIBRARY_PATH", std::string(LOCKSTEP_LIB_DIR "/software-gpu:") + kRocm}});
+    return more;
+  }
+  static constexpr char kCode[] = LOCKSTEP_LIB_DIR "/software-gpu/kernels.co",
+                        kRocm[] = LOCKSTEP_SOURCE_DIR "/build/rocm/usr/lib/x86_64-linux-gnu";
+};
+
+// No call of RCCL's shows a replay: its kernels are known by their communicator.
+TEST_F(AmdJob, ReplaysOfAGraphAreOperationsWithTheirKernels) {
+  Argv argv = lockstep({"trace", "-o", "t.db", "--"});
+  for (const std::string& word : rank({"3", "-1", "0", "0", "4", "5"})) argv.push_back(word);
+  const Finished finished = do_here(argv, surroundings({}));
+  EXPECT_EQ(finished.code, 0) << finished;
+  const auto ask = [&](const std::string& what) { return do_here({"sqlite3", "t.db", what}).out; };
+  EXPECT_EQ(ask("SELECT gpu_source, count(*), count(DISTINCT gpu_start_ns) FROM op GROUP BY 1"), "4|23|23\n")
+      << "3 that were called, and 5 times 4";
+  EXPECT_EQ(ask("SELECT kind, count FROM losses"), "");
+}
+
+TEST_F(AmdJob, ARankThatNeverCallsIsNamedWhileTheOthersKernelRuns) {
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (const std::string number : {"0", "1"}) {
+    ranks.push_back(std::make_unique<Process>(
+        rank({"300", "1", "40", "600000"}),
+        here(surroundings({{"LOCKSTEP_DIR", path("run")},
+                           {"NCCL_PROFILER_PLUGIN", LOCKSTEP_LIB_DIR "/liblockstep-nccl.so"},
+                           {"HSA_TOOLS_LIB", kHsa},
+                           {"LOCKSTEP_SIM_GPUS", "2"},
+                           {"LOCKSTEP_SIM_RANKS", "2"},
+                           {"LOCKSTEP_SIM_MEETING", path("meeting")},
+                           {"HIP_VISIBLE_DEVICES", number},
+                           {"RANK", number},
+                           {"LOCAL_RANK", number},
+                           {"WORLD_SIZE", "2"}}))));
+  }
+  Finished diagnosed;
+  const double patience = seconds_now() + kPatienceSeconds;
+  const auto is_found = [&] { return has(diagnosed.out, "CRITICAL: rank 1 (GPU 1 of "); };
+  while (!is_found() && seconds_now() < patience) {
+    sleep_ms(500);
+    diagnosed = do_here(lockstep({"diagnose", "run"}));
+  }
+  for (const auto& process : ranks) kill(process->pid(), SIGKILL);
+  for (const auto& process : ranks) process->wait();
+  EXPECT_TRUE(is_found() && has(diagnosed.out, "has not called operation 40 of")) << diagnosed;
+  EXPECT_TRUE(
+      has(diagnosed.out, "rank 0: kernels that were launched and not seen to end: ncclDevKernel_Generic_1"))
+      << diagnosed;
+}
+
+// Two ranks on a distribution's own ROCr and HIP: every operation with its kernel's times, every kernel by
+// name and GPU, and who was late.
+TEST_F(Amd, ADemoOnSoftwareGpusEndsInTheRightVerdict) {
+  if (kSanitized) GTEST_SKIP() << "the libraries of AMD's are not built for it";
+  const Finished demo =
+      do_here({LOCKSTEP_SOURCE_DIR "/tools/demo_amd", LOCKSTEP_BIN_DIR "/..", path("demo")});
+  if (has(demo.out, "demo-amd: skipped")) GTEST_SKIP() << demo.out;
+  EXPECT_EQ(demo.code, 0) << demo;
+  EXPECT_TRUE(has(demo.out, "WARNING: rank 1 (GPU 1 of ") && has(demo.out, "slow to launch since step "))
+      << demo;
+  EXPECT_TRUE(has(demo.out, "200 of 200 communication kernels joined to operations")) << demo;
+  const auto ask = [&](const std::string& what) {
+    return do_here({"sqlite3", path("demo/trace.db"), what}).out;
+  };
+  EXPECT_EQ(
+      ask("SELECT gpuId, string, count(*) FROM rocpd_op JOIN rocpd_string s ON s.id = description_id "
+          "GROUP BY 1, 2"),
+      "0|ncclDevKernel_Generic_1|100\n0|plain_compute|100\n1|ncclDevKernel_Generic_1|100\n1|plain_compute|100\n");
+  EXPECT_EQ(ask("SELECT gpu_source, count(*), min(gpu_end_ns > gpu_start_ns) FROM op GROUP BY 1"),
+            "4|200|1\n");
 }
 
 }  // namespace

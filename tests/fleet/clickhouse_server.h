@@ -44,15 +44,16 @@ class ClickHouseServer {
                    "</ann></users><quotas><default/></quotas></yandex>");
     start();
   }
-  // Returns when it answers.
-  void start() {
+  // Returns when it answers. `before`: what a shell does first, such as setting limits.
+  void start(const std::string& before = "") {
     // Unpacked packages have their libraries beside them.
     const std::string root = program().substr(0, program().rfind("/usr/"));
     std::string libraries;
     for (const char* folder : {"x86_64-linux-gnu", "aarch64-linux-gnu"})
       libraries += (libraries.empty() ? "" : ":") + root + "/usr/lib/" + folder;
     process_ = std::make_unique<Process>(
-        std::vector<std::string>{program(), "--config-file=" + (folder_ / "config.xml")},
+        std::vector<std::string>{"sh", "-c", before + "exec \"$0\" \"$1\"", program(),
+                                 "--config-file=" + (folder_ / "config.xml")},
         Surroundings{.folder = folder_.path(), .environment = {{"LD_LIBRARY_PATH", libraries}}, .input = ""});
     EXPECT_TRUE(
         wait_until([&] { return exchange("GET /ping HTTP/1.0\r\n\r\n").find("Ok.") != std::string::npos; }));

@@ -73,6 +73,36 @@ TEST(PushCommand, SaysWhatTheStoreHasLost) {
   EXPECT_TRUE(has(again.out, "DIFFERENCE: ops holds 0 rows of this run, which has 2,905\n")) << again;
 }
 
+TEST(FleetCheck, ComparesWhatIsStoredWithTheRun) {
+  NEED_CLICKHOUSE();
+  const ClickHouseServer server;
+  const std::string url = "http://" + server.host() + "/fleet";
+  const auto check = [&] {
+    return run({LOCKSTEP_BIN_DIR "/lockstep", "fleet", "check", kRun, "--from", url}, {});
+  };
+  const Finished none = check();
+  EXPECT_EQ(none.code, 2) << none;
+  EXPECT_TRUE(has(none.err, "database fleet has no table processes: push a run to it")) << none;
+  ASSERT_EQ(push({kRun, "--to", url}).code, 0);
+  const Finished whole = check();
+  EXPECT_EQ(whole.code, 0) << whole;
+  EXPECT_TRUE(has(whole.out, " in fleet: 2,919 rows in 7 batches, all of them there\n")) << whole;
+  // As after a text of the same length: counts and sums are equal.
+  statement(
+      server,
+      "INSERT INTO fleet.batches SELECT day, run, target, batch, rows, digest + 1, written_ns, version + 1 "
+      "FROM fleet.batches WHERE target = 'losses'");
+  const Finished other = check();
+  EXPECT_EQ(other.code, 1) << other;
+  EXPECT_TRUE(has(other.out,
+                  "DIFFERENCE: of 1 batch of losses, the store confirmed 1 with another content, or never\n"))
+      << other;
+  statement(server, "TRUNCATE TABLE fleet.rollups");
+  const Finished lost = check();
+  EXPECT_EQ(lost.code, 1) << lost;
+  EXPECT_TRUE(has(lost.out, "DIFFERENCE: rollups holds 0 rows of this run, which has 2\n")) << lost;
+}
+
 TEST(PushCommand, TellsWhoMayNot) {
   NEED_CLICKHOUSE();
   const ClickHouseServer server;

@@ -44,7 +44,7 @@ class TwoHosts {
   void follow(const std::string& url) const {
     EXPECT_FALSE(hosts_.empty());
     for (const std::string& host : hosts_) {
-      const Finished followed = lockstep({"push", "--follow", host, "--to", url, "--run", "job 7"});
+      const Finished followed = lockstep({"push", "--follow", host, "--to", url + "#job 7"});
       EXPECT_EQ(followed.code, 0) << followed;
     }
   }
@@ -123,6 +123,14 @@ TEST(FollowedRun, BlamesNobodyForSilence) {
   EXPECT_EQ(silent.code, 3) << silent;
   EXPECT_NE(silent.out.find("node-000"), std::string::npos) << silent;
   EXPECT_NE(silent.out.find("what the store has of node-000 is 40."), std::string::npos) << silent;
+  const Finished watched = lockstep({"top", "--once", store.url() + "#job 7"});
+  EXPECT_EQ(watched.code, 1) << watched;
+  EXPECT_EQ(watched.out.find("Ranks 0-3 are silent: no heartbeat for "), 0u) << watched;
+  // Nobody writes any more.
+  for (auto& [key, row] : store.tables["now_processes"].rows) row["seen_ns"].number -= 3'600'000'000'000;
+  const Finished old = lockstep({"top", "--once", store.url() + "#job 7"});
+  EXPECT_EQ(old.code, 2) << old;
+  EXPECT_NE(old.err.find("no host has written for 60.0 min"), std::string::npos) << old;
 }
 
 TEST(FollowedRun, SaysWhichRunsThereAre) {
@@ -167,6 +175,10 @@ TEST(FollowedRun, IsInARealStore) {
   const Finished unknown = lockstep({"diagnose", url + "#job 8"});
   EXPECT_EQ(unknown.code, 2) << unknown;
   EXPECT_NE(unknown.err.find("the store has job 7"), std::string::npos) << unknown;
+  const Finished watched = lockstep({"top", "--once", "--json", url + "#job 7"});
+  EXPECT_EQ(watched.code, 1) << watched;
+  EXPECT_NE(watched.out.find("\"rank\": 7,"), std::string::npos) << watched;
+  EXPECT_EQ(lockstep({"top", "--once", url + "#job 7", "."}).code, 2);
   const std::string sql = "SELECT count(), uniq(process), min(state) FROM fleet.now FINAL WHERE rank >= 0";
   EXPECT_NE(
       server.exchange("POST / HTTP/1.0\r\nContent-Length: " + std::to_string(sql.size()) + "\r\n\r\n" + sql)

@@ -173,6 +173,31 @@ TEST(FleetPush, OutlivesAKillOfTheServer) {
   }
 }
 
+// Its files may grow to a block of 512 bytes, and then its writes fail as on a full disk.
+TEST(FleetPush, OutlivesAFullDiskOfTheServer) {
+  NEED_CLICKHOUSE();
+  ClickHouseServer server;
+  FleetJob job;
+  expect_whole(store::push(job.run, target(server.host(), "fleet"), {}));
+  server.kill();
+  server.start("trap '' XFSZ; ulimit -f 1; ");
+  // Longer than a block, however it is compressed.
+  std::string& statement = job.run.findings[0].statement;
+  for (uint32_t i = 1; statement.size() < 4096; ++i) statement += std::to_string(i * 2'654'435'761U);
+  store::FleetTarget impatient = target(server.host(), "fleet");
+  impatient.patience = std::chrono::milliseconds(600);
+  const auto full = store::push(job.run, impatient, {});
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code, ErrorCode::kIo) << full.error().message();
+  EXPECT_NE(full.error().message().find("Cannot write to file"), std::string::npos) << full.error().message();
+  server.kill();
+  server.start();
+  expect_whole(store::push(job.run, target(server.host(), "fleet"), {}));
+  expect_whole(server, "fleet");
+  EXPECT_EQ(ask(server, "SELECT max(length(statement)) FROM fleet.findings FINAL", 1),
+            (Rows{{std::to_string(statement.size())}}));
+}
+
 TEST(FleetPush, BringsAStoreOfTheFirstSchemaUpToDate) {
   NEED_CLICKHOUSE();
   const ClickHouseServer server;

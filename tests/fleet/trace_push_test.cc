@@ -35,6 +35,11 @@ TEST_F(TracePush, IsInTheStoreWhileItRunsAndWhenItHasEnded) {
     seen = diagnosed(place).out;
     return has(seen, "\"liveness\": \"running\"");
   })) << seen;
+  const Finished watched = do_here(lockstep({"top", "--once", "--json", place}));
+  EXPECT_EQ(watched.code, 0) << watched;
+  for (const char* part :
+       {"\"rank\": 0,", "\"state\": \"good\"", "\"func\": \"allreduce\"", "\"The process runs.\""})
+    EXPECT_TRUE(has(watched.out, part)) << part << watched;
   write_file(path("go"), "");
   const Finished finished = job.wait();
   EXPECT_EQ(finished.code, 0) << finished;
@@ -43,6 +48,8 @@ TEST_F(TracePush, IsInTheStoreWhileItRunsAndWhenItHasEnded) {
   EXPECT_FALSE(has(finished.err, "left behind")) << finished;
   const Finished ended = diagnosed(place);
   EXPECT_TRUE(has(ended.out, "\"state\": \"closed\"")) << ended;
+  const Finished after = do_here(lockstep({"top", "--once", place}));
+  EXPECT_TRUE(after.code == 0 && has(after.out, "All 1 process ended normally.")) << after;
 }
 
 TEST_F(TracePush, LeavesTheJobAloneWhereNobodyAnswers) {
@@ -70,6 +77,64 @@ TEST_F(TracePush, WaitsNoLongForAStoreThatHangs) {
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_TRUE(exists("trace.db")) << finished;
   EXPECT_TRUE(has(finished.err, "the store did not take how the job ended")) << finished;
+}
+
+// Launchers of one host write once: the first of them, then the next.
+TEST_F(TracePush, WritesOnceAHost) {
+  FakeStore store;
+  const std::string place = store.url() + "#job 7";
+  const auto launcher = [&](int rank, const std::string& go) {
+    std::map<std::string, std::string> slurm = Workplace::rank(rank, 2);
+    slurm.insert({{"SLURM_JOB_ID", "7"},
+                  {"SLURM_STEP_ID", "0"},
+                  {"SLURM_NTASKS", "2"},
+                  {"SLURM_PROCID", std::to_string(rank)},
+                  {"SLURM_NODEID", "0"}});
+    return std::make_unique<Process>(traced(place, {"ops", "5", "await", go}), here(slurm));
+  };
+  const auto first = launcher(0, "go0");
+  // The lock is the first one's only once it is taken.
+  ASSERT_TRUE(wait_until([&] { return has(diagnosed(place).out, "\"liveness\": \"running\""); }));
+  const auto second = launcher(1, "go1");
+  EXPECT_TRUE(wait_until([&] { return has(diagnosed(place).out, "\"rank\": 1"); }));
+  EXPECT_EQ(store.column_reads, 1) << "two followers";
+  write_file(path("go0"), "");
+  EXPECT_EQ(first->wait().code, 0);
+  EXPECT_TRUE(wait_until([&] { return store.column_reads == 2; })) << "nobody goes on";
+  write_file(path("go1"), "");
+  EXPECT_EQ(second->wait().code, 0);
+  const std::string ended = diagnosed(place).out;
+  EXPECT_FALSE(has(ended, "\"state\": \"open\"")) << ended;
+  EXPECT_TRUE(has(ended, "\"state\": \"closed\"")) << ended;
+}
+
+// Between a rank's end and its next start there is no process, but still a job.
+TEST_F(TracePush, AFollowerStaysWhileALauncherMayStartRanksAgain) {
+  FakeStore store;
+  const std::string place = store.url() + "#job 7";
+  Process follower(lockstep({"push", "--follow", "run", "--to", place}), here());
+  Process job(lockstep({"trace", "--dir", "run", "--", "sh", "-c",
+                        LOCKSTEP_E2E_JOB " ops 5; while ! [ -e go ]; do sleep 0.05; done; " LOCKSTEP_E2E_JOB
+                                         " ops 9"}),
+              here(rank(0, 1)));
+  std::string seen;
+  EXPECT_TRUE(wait_until([&] {
+    seen = diagnosed(place).out;
+    return has(seen, "\"state\": \"closed\"");
+  })) << seen;
+  write_file(path("go"), "");
+  EXPECT_EQ(job.wait().code, 0);
+  const Finished followed = follower.wait();
+  EXPECT_EQ(followed.code, 0) << followed;
+  EXPECT_EQ(store.tables["now_processes"].rows.size(), 2u) << followed;
+}
+
+// All jobs whose run directory is trace.run would be one.
+TEST_F(TracePush, AFollowerWantsANameThatNoOtherJobHas) {
+  const Finished unnamed =
+      do_here(lockstep({"push", "--follow", "trace.run", "--to", "http://127.0.0.1:1/fleet"}));
+  EXPECT_EQ(unnamed.code, 2) << unnamed;
+  EXPECT_TRUE(has(unnamed.err, "--to takes URL#NAME")) << unnamed;
 }
 
 TEST_F(TracePush, WantsANameBeforeTheJobBegins) {

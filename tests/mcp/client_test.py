@@ -137,7 +137,7 @@ class Protocol(unittest.TestCase):
 
     def test_sql(self):
         text, _ = self.client.whole("sql", database="trace.db", query="SELECT count(*), max(rank) FROM processes")
-        self.assertEqual(json.loads(text), {"columns": ["count(*)", "max(rank)"], "more": False, "rows": [[8, 7]]})
+        self.assertEqual(json.loads(text), {"schema": "lockstep.sql.v1", "columns": ["count(*)", "max(rank)"], "more": False, "rows": [[8, 7]]})
         answer = json.loads(self.client.whole("sql", database="trace.db", query="SELECT id FROM ops", rows=1000)[0])
         self.assertEqual((len(answer["rows"]), answer["more"]), (1000, True))
         for query in ("DELETE FROM process", "ATTACH '/etc/passwd' AS x", "SELECT 1; SELECT 2", "PRAGMA table_info(process)", "x"):

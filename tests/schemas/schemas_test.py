@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every document that a command prints with --json names its schema in docs/schemas, and is what that says.
+"""Every document that a command prints with --json, or `lockstep mcp` answers, names its schema in docs/schemas, and is
+what that says.
 
 Usage: schemas_test.py SOURCE_TREE FOLDER_OF_PROGRAMS
 """
@@ -87,6 +88,17 @@ class Schemas(unittest.TestCase):
         self.verbs.add(words[0])
         return document
 
+    def hold_sql(self):
+        query = "SELECT NULL, 1, 0.5, 'text'"
+        call = {"name": "sql", "arguments": {"database": "good.db", "query": query}}
+        asked = "".join(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
+                        for method, params in (("initialize", {"protocolVersion": "2025-06-18"}), ("tools/call", call)))
+        done = subprocess.run([BIN / "lockstep", "mcp"], input=asked, capture_output=True, text=True, timeout=120, cwd=self.place)
+        document = json.loads(json.loads(done.stdout.splitlines()[-1])["result"]["content"][0]["text"])
+        self.assertEqual(KNOWN.problems(document, "sql.v1"), [])
+        self.assertEqual(document["rows"], [[None, 1, 0.5, "text"]])
+        self.seen.add("sql.v1")
+
     def hold_runs(self):
         data = SOURCE / "tests/data"
         for run in ("hang", "late", "lite", "torn", "good.db", data / "kineto", data / "inspector"):
@@ -117,13 +129,14 @@ class Schemas(unittest.TestCase):
     def hold_fleet(self):
         with http.server.HTTPServer(("127.0.0.1", 0), Store) as store:
             threading.Thread(target=store.serve_forever, daemon=True).start()
+            about = {"jobs": ("--host", "h"), "compare": ("--runs", "a,b"), "op": ("--comms-id", "7")}
             for question, columns in fleet_questions().items():
                 Store.row = "\t".join(cell(column["type"]) for column in columns.values())
-                answer = self.hold("fleet.v1", "fleet", question, "--json", "--from", f"http://127.0.0.1:{store.server_port}/")
+                answer = self.hold("fleet.v1", "fleet", question, "--json", "--from", f"http://127.0.0.1:{store.server_port}/", *about.get(question, ()))
                 self.assertEqual(answer["question"], question)
                 self.assertEqual(list(answer["rows"][0]), list(columns))
             store.shutdown()
-        self.assertEqual([line.split()[0] for line in self.lockstep("fleet").stdout.splitlines()[2:]], list(fleet_questions()))
+        self.assertEqual([line.split()[0] for line in self.lockstep("fleet").stdout.splitlines()[2:]], [*fleet_questions(), "check"])
 
     def hold_traces(self):
         replay = (SOURCE / "tools/replay", "--host", BIN / "lockstep-nccl-host", SOURCE / "examples/recordings/train2h")
@@ -135,6 +148,7 @@ class Schemas(unittest.TestCase):
     def test_every_command(self):
         self.hold("merge.v1", "merge", "--json", "-o", "good.db", "good")
         self.hold("version.v1", "version", "--json")
+        self.hold_sql()
         self.hold_runs()
         self.hold("compare.v1", "compare", "--json", "good", "late")
         self.hold("compare.v1", "compare", "--json", "--gate", "step<=1.03,busbw:allreduce>=0.9", "good", "good")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "analysis/finding_hosts.h"
 #include "analysis/operation_name.h"
@@ -54,18 +55,21 @@ FindingId id_of(FindingClass kind, const Pattern& pattern) {
   return on_host ? FindingId::kHostLate : FindingId::kGpuLate;
 }
 
-// Whichever steps are drawn, one rank costs more than each of the others, well more in all, and surely a
-// share that matters. What own time alone shows is a bound, and no cost.
-bool one_leads(const Turns& turns, const DelayCost& costs) {
-  if (turns.costliest.size() < 2) return false;
+// The row of the rank that surely costs a share that matters, and that is nearly all; or well more than each
+// of the others, whichever steps are drawn. What own time alone shows is a bound, and no cost.
+std::optional<size_t> leader(const Turns& turns, const DelayCost& costs) {
+  if (turns.costliest.size() < 2) return std::nullopt;
   const uint32_t process = turns.costliest.front().first;
   const Interval& most = turns.costliest.front().second;
   const auto rank = std::find_if(costs.ranks.begin(), costs.ranks.end(),
                                  [&](const RankCost& of) { return of.process == process; });
-  if (rank == costs.ranks.end() || most.middle * rank->sure_share < kShare * costs.span_ns) return false;
-  return std::all_of(turns.costliest.begin() + 1, turns.costliest.end(), [&](const auto& other) {
-    return other.second.high < most.low && kStandOut * other.second.middle <= most.middle;
-  });
+  if (rank == costs.ranks.end() || most.middle * rank->sure_share < kShare * costs.span_ns)
+    return std::nullopt;
+  const bool leads =
+      turns.one || std::all_of(turns.costliest.begin() + 1, turns.costliest.end(), [&](const auto& other) {
+        return other.second.high < most.low && kStandOut * other.second.middle <= most.middle;
+      });
+  return leads ? std::optional(static_cast<size_t>(rank - costs.ranks.begin())) : std::nullopt;
 }
 
 }  // namespace
@@ -321,9 +325,17 @@ void Reporter::report(const Turns& turns) {
   Finding finding = begin(FindingId::kImbalanceRotating, turns.total_ns);
   const std::string total =
       text(turns.total_ns) + " (" + wording::percent(turns.total_ns / costs_.span_ns) + " of the run)";
-  if (one_leads(turns, costs_)) {
-    const auto& [process, cost] = turns.costliest.front();
-    finding.statement = job_.process_name(process) + " cost the others most, " + text(cost.middle) + " (" +
+  const double on_host = host_share();
+  finding.advice =
+      on_host >= 0.5
+          ? "The hosts hold up the GPUs in turn. Try fewer, longer kernels, CUDA graphs, processes pinned to their own cores, or host work of equal size."
+          : "Balance the work: samples of equal length, the same number of tokens or experts per rank.";
+  if (const std::optional<size_t> row = leader(turns, costs_)) {
+    const Interval& cost = turns.costliest.front().second;
+    const Account sum = account(*row, costs_.first, costs_.steps.size() - 1);
+    finding.advice =
+        advice(sum.host_ns * 2 >= sum.total_ns ? FindingClass::kHostLate : FindingClass::kGpuLate, true);
+    finding.statement = who(process_of(*row)) + " cost the others most, " + text(cost.middle) + " (" +
                         wording::percent(cost.middle / costs_.span_ns) +
                         " of the run), too rarely to tell a habit from chance; waiting for the last rank, "
                         "whichever it is, costs " +
@@ -344,13 +356,8 @@ void Reporter::report(const Turns& turns) {
                                " (" + text(cost.low) + " to " + text(cost.high) + "), " +
                                wording::percent(cost.middle / costs_.span_ns) + " of the run");
   }
-  const double on_host = host_share();
   finding.evidence.push_back(wording::percent(on_host) + " of all lateness arose on the hosts");
   finding.evidence.push_back(steps_evidence());
-  finding.advice =
-      on_host >= 0.5
-          ? "The hosts hold up the GPUs in turn. Try fewer, longer kernels, CUDA graphs, processes pinned to their own cores, or host work of equal size."
-          : "Balance the work: samples of equal length, the same number of tokens or experts per rank.";
   findings_.push_back(std::move(finding));
 }
 

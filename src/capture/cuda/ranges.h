@@ -25,7 +25,7 @@ RangeName range_name_of(const wchar_t* text, char (&buffer)[256]);
 
 // How programs know a domain: 0 is the default one, others are ours to give.
 using Domain = uintptr_t;
-inline constexpr uint32_t kMostDomains = 128, kMostOpen = 128;
+inline constexpr uint32_t kMostDomains = 128, kMostOpen = 128, kMostNumbered = 1024;
 // The domain of a name, the same for equal ones. That of NCCL is known, and nothing in it recorded: the
 // profiler plugin records those calls, and more of them.
 Domain make_domain(RangeName name);
@@ -40,5 +40,9 @@ int pop_range(Domain domain);
 // The range's number; 0: not recorded.
 uint64_t start_range(Domain domain, RangeName name);
 void end_range(uint64_t range);
+// The same where another library numbers its ranges, counting up: at most kMostNumbered are open at a time,
+// the others are counted.
+void start_numbered_range(uint64_t number, RangeName name);
+void end_numbered_range(uint64_t number);
 
 }  // namespace lockstep::capture::cuda

@@ -5,12 +5,10 @@
 #include "capture/hsa/collector.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 
@@ -20,6 +18,7 @@
 #include "capture/core/own_thread.h"
 #include "capture/core/session/session.h"
 #include "capture/hsa/agents.h"
+#include "capture/hsa/counter_block.h"
 #include "capture/hsa/kernel_objects.h"
 #include "capture/hsa/queues.h"
 #include "format/cuda_setting.h"
@@ -59,28 +58,6 @@ void write_counters() {
   if (memcmp(def.counts, g_written, sizeof g_written) == 0) return;
   memcpy(g_written, def.counts, sizeof g_written);
   Session::get().add_definition(format::Def::kHsaCounters, 0, &def.head, sizeof def);
-}
-
-// The block that users of rocm-trace-lite know.
-void print_counters() {
-  struct Line {
-    uint32_t index;
-    const char* label;
-  };
-  constexpr Line kLines[] = {
-#define COUNTER(index, name, label, text) {index, label},
-#include "format/hsa_counters.def"
-#undef COUNTER
-  };
-  char text[4096];
-  int length =
-      snprintf(text, sizeof text, "=== lockstep diagnostic (PID %d) ===\n", static_cast<int>(getpid()));
-  for (const Line& line : kLines) {
-    length += snprintf(text + length, sizeof text - static_cast<size_t>(length), "  %s:%*s%llu\n", line.label,
-                       static_cast<int>(20 - strlen(line.label)), "",
-                       static_cast<unsigned long long>(g_written[line.index]));
-  }
-  fprintf(stderr, "%s====================================\n", text);
 }
 
 // Names come before what ends, so that a reader of a running process finds them.
@@ -133,7 +110,7 @@ void drain() {
   write_counters();
   g_is_over = true;
   pthread_mutex_unlock(&g_turn);
-  if (format::has_word(getenv(format::kHsaSetting), format::kHsaPrint)) print_counters();
+  if (format::has_word(getenv(format::kHsaSetting), format::kHsaPrint)) print_counters(g_written);
 }
 
 void stop_collector() {

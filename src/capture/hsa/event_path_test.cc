@@ -86,7 +86,8 @@ TEST_F(HsaTest, ALaunchAllocatesLocksAndCallsTheSystemNever) {
     auto* queue = hsa.make_queue(1024);
     const auto handler = hsa.handler(queue);
     const auto signal = hsa.make_signal();
-    alignas(16) static uint64_t arguments[2] = {0x1111000, 0};
+    auto* arguments = static_cast<uint64_t*>(hsa.allocate(16));
+    arguments[0] = 0x1111000;
     static Packet packets[3];
     packets[0] = FakeHsa::kernel(kCompute);
     packets[1] = FakeHsa::kernel(kReduce, 0, signal, reinterpret_cast<uint64_t>(arguments));

@@ -25,6 +25,9 @@ struct Executable {
 struct Symbol {
   uint64_t handle;
 };
+struct Pool {  // of memory
+  uint64_t handle;
+};
 
 struct TableVersion {
   uint32_t major, minor, step, reserved;
@@ -44,15 +47,15 @@ inline constexpr uint32_t kExtWithEngines = 440;
 
 namespace core_slot {
 inline constexpr size_t kInit = 16, kSystemGetInfo = 32, kIterateAgents = 56, kAgentGetInfo = 64,
-                        kQueueCreate = 72, kQueueDestroy = 88, kSignalDestroy = 320, kSignalLoadRelaxed = 328,
-                        kSignalLoadAcquire = 336, kSignalStoreRelaxed = 344, kSignalSubtractRelease = 552,
-                        kExecutableDestroy = 688, kExecutableFreeze = 704, kSymbolGetInfo = 760,
-                        kIterateSymbols = 768, kSilentStore = 832;
+                        kQueueCreate = 72, kQueueDestroy = 88, kMemoryFree = 288, kSignalDestroy = 320,
+                        kSignalLoadRelaxed = 328, kSignalLoadAcquire = 336, kSignalStoreRelaxed = 344,
+                        kSignalSubtractRelease = 552, kExecutableDestroy = 688, kExecutableFreeze = 704,
+                        kSymbolGetInfo = 760, kIterateSymbols = 768, kSilentStore = 832;
 }
 namespace ext_slot {
 inline constexpr size_t kSetProfilerEnabled = 32, kAsyncCopyEnable = 40, kGetDispatchTime = 48,
-                        kGetCopyTime = 56, kConvertTick = 64, kAsyncHandler = 72, kMemoryAsyncCopy = 136,
-                        kCopyOnEngine = 144;
+                        kGetCopyTime = 56, kConvertTick = 64, kAsyncHandler = 72, kIteratePools = 112,
+                        kPoolAllocate = 120, kPoolFree = 128, kMemoryAsyncCopy = 136, kCopyOnEngine = 144;
 inline constexpr size_t kOldSignalCreate = 264, kOldInterceptCreate = 296, kOldInterceptRegister = 304;
 inline constexpr size_t kNewSignalCreate = 280, kNewInterceptCreate = 312, kNewInterceptRegister = 320;
 // As counted in one header of 2026, whose table ends at kTableOfCounted: in no other is it looked for.
@@ -169,6 +172,9 @@ using GetTimes = Status (*)(Agent, Signal, Times*);
 using GetCopyTime = Status (*)(Signal, Times*);
 using SignalHandler = bool (*)(int64_t, void*);
 using AsyncHandler = Status (*)(Signal, uint32_t, int64_t, SignalHandler, void*);
+using IteratePools = Status (*)(Agent, Status (*)(Pool, void*), void*);
+using PoolAllocate = Status (*)(Pool, size_t, uint32_t, void**);
+using MemoryFree = Status (*)(void*);
 using MemoryAsyncCopy = Status (*)(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal);
 using CopyOnEngine = Status (*)(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal,
                                 uint32_t, bool);

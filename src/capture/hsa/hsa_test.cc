@@ -19,7 +19,8 @@ TEST_F(HsaTest, KernelsWithNamesTimesAndPlaces) {
   ASSERT_TRUE(run({.gpus = 2}, [](FakeHsa& hsa) {
                 hsa.freeze(kernels_of_tests());
                 auto* queue = hsa.make_queue(64, 1);
-                alignas(16) uint64_t arguments[2] = {0x1111000, 0};
+                auto* arguments = static_cast<uint64_t*>(hsa.allocate(16));
+                arguments[0] = 0x1111000;
                 hsa.submit(queue, {FakeHsa::kernel(kCompute, 100'000)});
                 hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, {}, reinterpret_cast<uint64_t>(arguments))});
                 hsa.submit(queue, {FakeHsa::kernel(kOneRank, 0, {}, reinterpret_cast<uint64_t>(arguments))});
@@ -55,6 +56,54 @@ TEST_F(HsaTest, KernelsWithNamesTimesAndPlaces) {
   f.expect_sums();
   EXPECT_EQ(f.counters()["executables"], 1u);
   EXPECT_EQ(f.note(format::kNoteGpuModel), "AMD Instinct MI300X");
+}
+
+// An address in a packet proves nothing: what is not known to be memory is not looked at.
+TEST_F(HsaTest, ArgumentsAreReadWhereTheyCanBe) {
+  const auto first_words = [&](const std::string& setting) {
+    RunDirectory run;
+    const Environment with = {{"HSA_TOOLS_LIB", LOCKSTEP_LIB_DIR "/liblockstep-hsa.so"},
+                              {"LOCKSTEP_DIR", run.path()},
+                              {"LOCKSTEP_MODE", "default"},
+                              {"LOCKSTEP_HSA", setting}};
+    EXPECT_TRUE(this->run(
+                        {},
+                        [](FakeHsa& hsa) {
+                          hsa.freeze(kernels_of_tests());
+                          auto* queue = hsa.make_queue();
+                          const auto launch = [&](const void* arguments) {
+                            hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, {},
+                                                               reinterpret_cast<uint64_t>(arguments))});
+                          };
+                          auto* host = static_cast<uint64_t*>(hsa.allocate(64));
+                          auto* gpu = static_cast<uint64_t*>(hsa.allocate(64, FakeHsa::Memory::kGpu));
+                          host[0] = 0x11;
+                          host[6] = 0x12;
+                          gpu[0] = 0x21;
+                          launch(host);
+                          launch(host + 6);
+                          launch(host + 1);  // no multiple of 16 bytes
+                          launch(host + 8);  // behind
+                          launch(gpu);
+                          launch(hsa.allocate(64, FakeHsa::Memory::kHiddenGpu));
+                          launch(reinterpret_cast<void*>(0x10));
+                          launch(nullptr);
+                          for (const bool by_pool : {true, false}) {
+                            void* gone = hsa.allocate(64);
+                            hsa.free(gone, by_pool);
+                            launch(gone);
+                          }
+                          hsa.wait(queue);
+                        },
+                        with)
+                    .ok());
+    std::vector<uint64_t> words;
+    for (const auto& dispatch : HsaFile(run.files().at(0)).finished()) words.push_back(dispatch.arguments);
+    return words;
+  };
+  EXPECT_EQ(first_words(""), (std::vector<uint64_t>{0x11, 0x12, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(first_words("devargs"), (std::vector<uint64_t>{0x11, 0x12, 0, 0, 0x21, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(first_words("noargs"), std::vector<uint64_t>(10, 0));
 }
 
 TEST_F(HsaTest, EveryLayoutOfTheTables) {

@@ -2,7 +2,7 @@
 // How the library comes into a process: AMD's runtime loads what HSA_TOOLS_LIB names and calls OnLoad when it
 // has found its devices, before anything can be launched. Its OnUnload comes with the last hsa_shut_down,
 // which HIP never calls: an exit handler drains, too.
-//   LOCKSTEP_HSA   off, or words between commas: copies, noargs, print (format/hsa_setting.h)
+//   LOCKSTEP_HSA   off, or words between commas: copies, noargs, devargs, print (format/hsa_setting.h)
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "capture/core/locked.h"
 #include "capture/core/session/session.h"
 #include "capture/hsa/agents.h"
+#include "capture/hsa/argument_memory.h"
 #include "capture/hsa/collector.h"
 #include "capture/hsa/copies.h"
 #include "capture/hsa/kernel_objects.h"
@@ -51,7 +52,9 @@ void load(const RootTable* root) {
   // Read as the runtime's own, ours would call themselves for ever.
   if (runtime.queue_create == on_queue_create) return;  // the same tables again
   g_runtime = runtime;
-  g_packet_settings.reads_arguments.store(!has_word(format::kHsaNoArguments), std::memory_order_relaxed);
+  const bool reads_arguments = !has_word(format::kHsaNoArguments) &&
+                               begin_argument_memory(g_runtime, has_word(format::kHsaDeviceArguments));
+  g_packet_settings.reads_arguments.store(reads_arguments, std::memory_order_relaxed);
   if (list_agents(g_runtime) == 0) note("no GPU in this process");
   Replacements ours{.queue_create = on_queue_create,
                     .queue_destroy = on_queue_destroy,
@@ -59,7 +62,10 @@ void load(const RootTable* root) {
                     .executable_destroy = on_executable_destroy,
                     .counted_acquire = on_counted_acquire,
                     .memory_async_copy = nullptr,
-                    .copy_on_engine = nullptr};
+                    .copy_on_engine = nullptr,
+                    .pool_allocate = reads_arguments ? on_pool_allocate : nullptr,
+                    .pool_free = reads_arguments ? on_pool_free : nullptr,
+                    .memory_free = reads_arguments ? on_memory_free : nullptr};
   g_has_copies = has_word(format::kHsaCopies) && agent_count() > 0 && begin_copies();
   if (g_has_copies) {
     ours.memory_async_copy = on_memory_async_copy;

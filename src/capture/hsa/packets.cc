@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/hsa/agents.h"
+#include "capture/hsa/argument_memory.h"
 #include "capture/hsa/kernel_objects.h"
 #include "format/records.h"
 
@@ -36,11 +37,11 @@ class Batch {
   uint64_t in_first_;
 };
 
-uint64_t first_word(uint64_t arguments) {
+uint64_t first_word(TracedQueue& queue, uint64_t arguments) {
   // HSA demands arguments at multiples of 16 bytes: another value is not followed.
   constexpr uint64_t kAlignment = 16;
-  if (arguments == 0 || arguments % kAlignment != 0) return 0;
   uint64_t word;
+  if (arguments % kAlignment != 0 || !can_read(arguments, sizeof word, &queue.argument_hint)) return 0;
   memcpy(&word, reinterpret_cast<const void*>(arguments), sizeof word);
   return word;
 }
@@ -59,7 +60,7 @@ format::DispatchRecord* fill(TracedQueue& queue, ThreadLog* log, const Packet& p
   // The first argument of RCCL's kernels is the communicator on the device; no more is read.
   record->arguments =
       kernel.rccl == Rccl::kWithComm && g_packet_settings.reads_arguments.load(std::memory_order_relaxed)
-          ? first_word(packet.arguments)
+          ? first_word(queue, packet.arguments)
           : 0;
   record->symbol = kernel.number;
   record->sequence = ++queue.sequence;

@@ -34,7 +34,8 @@ struct TracedQueue {
   uint64_t head_seen;  // == head
   uint64_t given;      // packets
   uint32_t sequence;
-  Packet* staging;  // 2 x size
+  uint32_t argument_hint;  // of can_read()
+  Packet* staging;         // 2 x size
   Signal* signals;
   Pending* pending;
   uint64_t mask;      // of both; their number less 1

@@ -93,6 +93,10 @@ bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size
              ext.minor);
     return false;
   }
+  take(root->ext, ext_slot::kIteratePools, &r.iterate_pools);
+  take(root->ext, ext_slot::kPoolAllocate, &r.pool_allocate);
+  take(root->ext, ext_slot::kPoolFree, &r.pool_free);
+  take(root->core, core_slot::kMemoryFree, &r.memory_free);
   r.copy_on_engine = nullptr;
   r.counted_acquire = nullptr;
   if (moved) take(root->ext, ext_slot::kCopyOnEngine, &r.copy_on_engine);
@@ -113,6 +117,9 @@ void replace(const RootTable* root, const Runtime& theirs, const Replacements& o
   put(root->ext, ext_slot::kCountedAcquire, theirs.counted_acquire, ours.counted_acquire);
   put(root->ext, ext_slot::kMemoryAsyncCopy, theirs.memory_async_copy, ours.memory_async_copy);
   put(root->ext, ext_slot::kCopyOnEngine, theirs.copy_on_engine, ours.copy_on_engine);
+  put(root->ext, ext_slot::kPoolAllocate, theirs.pool_allocate, ours.pool_allocate);
+  put(root->ext, ext_slot::kPoolFree, theirs.pool_free, ours.pool_free);
+  put(root->core, core_slot::kMemoryFree, theirs.memory_free, ours.memory_free);
 }
 
 }  // namespace lockstep::capture::hsa

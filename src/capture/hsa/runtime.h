@@ -33,6 +33,9 @@ struct Runtime {
   // May be nullptr: not in this runtime.
   CopyOnEngine copy_on_engine;
   CountedAcquire counted_acquire;
+  IteratePools iterate_pools;
+  PoolAllocate pool_allocate;
+  MemoryFree pool_free, memory_free;
   // Queues are made by another tool, which loaded before us.
   bool is_behind_another;
   // Before ROCm 6: an intercept queue fails when it overflows and several packets come of one.
@@ -48,6 +51,8 @@ struct Replacements {
   CountedAcquire counted_acquire;
   MemoryAsyncCopy memory_async_copy;  // nullptr: copies are left alone
   CopyOnEngine copy_on_engine;
+  PoolAllocate pool_allocate;  // nullptr: arguments are not read
+  MemoryFree pool_free, memory_free;
 };
 
 // False, and why, where the tables are of a version that is not known, or lack a slot.

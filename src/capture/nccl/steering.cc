@@ -359,9 +359,13 @@ void record(const Recording& recording) {
 }
 
 void apply_pending() {
-  take_masks();
-  store_masks(Place::kElsewhere, nullptr);
-  give_masks();
+  // An operation that finds the masks taken misses its sample.
+  const bool waits = (steering() & kMaskWaits) != 0;
+  if (waits || wanted_mask() != g_stored.load(memory_order_relaxed)) {
+    take_masks();
+    store_masks(Place::kElsewhere, nullptr);
+    give_masks();
+  }
   report_modes();
 }
 

@@ -2,7 +2,7 @@
 // How the library comes into a process: rocprofiler-sdk loads what ROCP_TOOL_LIBRARIES names and calls
 // rocprofiler_configure before AMD's runtime can launch anything. Another tool in the process, PyTorch's
 // among them, is another client of the same SDK: both get all kernels.
-//   LOCKSTEP_HSA   off, or ranges: of roctx, too (format/hsa_setting.h)
+//   LOCKSTEP_HSA   off, or words between commas: ranges (of roctx), print (format/hsa_setting.h)
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "capture/core/locked.h"
 #include "capture/core/session/session.h"
 #include "capture/cuda/ranges.h"
+#include "capture/hsa/counter_block.h"
 #include "capture/hsa/kernel_objects.h"
 #include "capture/rocp/agents.h"
 #include "capture/rocp/dispatches.h"
@@ -136,6 +137,12 @@ int initialize(Finalize, void*) {
 }
 // The SDK has delivered the last ends by now; they may come after exit's handlers.
 void finalize(void*) { on_exit(); }
+
+// After all that exit calls, the SDK's own end among it, whichever of the two comes first.
+__attribute__((destructor)) void at_unload() {
+  if (g_clock_ns != 0 && Session::get().phase() != capture::Phase::kForked && has_word(format::kHsaPrint))
+    hsa::print_counters(written_counters());
+}
 
 Configured* configure(uint32_t version, const void* caller) {
   static Configured configured{sizeof(Configured), initialize, finalize, nullptr};

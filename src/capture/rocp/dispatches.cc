@@ -29,6 +29,7 @@ SeenQueue g_queues[kMostQueues];
 bool g_defined[kMostQueues];
 std::atomic<format::Mode> g_mode{format::Mode::kOff};
 std::atomic<uint64_t> g_counts[format::kMostHsaCounters];
+uint64_t g_written[format::kMostHsaCounters];  // the newest definition
 
 void count(hsa::Counter counter) { g_counts[counter].fetch_add(1, std::memory_order_relaxed); }
 
@@ -132,7 +133,6 @@ void define_queues() {
 }
 
 void write_counters() {
-  static uint64_t written[format::kMostHsaCounters];
   format::HsaCountersDef def{};
   // Ends first, so that no kernel seems to have ended before it was launched.
   constexpr hsa::Counter kEnds[] = {hsa::kCount_recorded, hsa::kCount_not_stamped, hsa::kCount_disordered,
@@ -144,9 +144,11 @@ void write_counters() {
   for (int i = 0; i < 4; ++i) def.counts[kEnds[i]] = ends[i];
   def.counts[hsa::kCount_unfinished] = def.counts[hsa::kCount_injected] - ended;
   def.counts[hsa::kCount_executables] = hsa::executables();
-  if (memcmp(def.counts, written, sizeof written) == 0) return;
-  memcpy(written, def.counts, sizeof written);
+  if (memcmp(def.counts, g_written, sizeof g_written) == 0) return;
+  memcpy(g_written, def.counts, sizeof g_written);
   Session::get().add_definition(format::Def::kHsaCounters, 0, &def.head, sizeof def);
 }
+
+const uint64_t* written_counters() { return g_written; }
 
 }  // namespace lockstep::capture::rocp

@@ -17,5 +17,7 @@ void on_dispatch(CallbackRecord record, uint64_t* own, void*);
 // time.
 void define_queues();
 void write_counters();
+// What it wrote last.
+const uint64_t* written_counters();
 
 }  // namespace lockstep::capture::rocp

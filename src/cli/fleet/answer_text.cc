@@ -36,15 +36,20 @@ std::string cell_text(Kind kind, const std::string& cell) {
       return cell.empty() ? "-" : cell;
     case Kind::kCount:
       return format_count(parse<uint64_t>(cell));
+    case Kind::kSpan:
+      return parse<double>(cell) >= 0 ? format_duration(parse<double>(cell)) : "-";
     case Kind::kShare: {
       const auto value = parse<double>(cell);
+      // Of nothing: 0 / 0.
+      if (!std::isfinite(value)) return "-";
       return value < 0 ? "-" + format_percent(-value) : format_percent(value);
     }
     case Kind::kChance:
       return parse<double>(cell) < kLeastChance ? "< 0.01 %" : format_percent(parse<double>(cell));
     case Kind::kHours:
     case Kind::kRate:
-      return format_short(parse<double>(cell));
+    case Kind::kNumber:
+      return std::isfinite(parse<double>(cell)) ? format_short(parse<double>(cell)) : "-";
     case Kind::kTime:
       return format_time(parse<int64_t>(cell));
     case Kind::kSize:
@@ -67,6 +72,8 @@ Json cell_json(Kind kind, const std::string& cell) {
     case Kind::kTime:
       // 0 is an unknown time.
       return parse<int64_t>(cell) == 0 ? Json() : Json(parse<int64_t>(cell));
+    case Kind::kSpan:
+      return real >= 0 ? Json(real) : Json();
     default:
       // JSON has neither NaN nor infinity.
       return std::isfinite(real) ? Json(real) : Json();

@@ -128,7 +128,7 @@ class Confined {
         rows.push_back(std::move(cells));
       }
       // A row a line, so that pages end between rows.
-      std::string text = "{\"columns\":" + one_line(answer->columns) +
+      std::string text = "{\"schema\":\"lockstep.sql.v1\",\"columns\":" + one_line(answer->columns) +
                          ",\"more\":" + (answer->more ? "true" : "false") + ",\"rows\":[";
       for (size_t i = 0; i < rows.size(); ++i) text += (i == 0 ? "\n" : ",\n") + one_line(rows[i]);
       return print(text + "]}\n");
@@ -260,7 +260,7 @@ std::vector<Tool> all_tools(const ToolLimits& limits) {
        }},
       {"sql",
        "One SELECT on a trace.db, within 10 s. Views: ops, processes, comms, kernels, ranges, losses; "
-       "their columns are in sqlite_schema.",
+       "their columns are in sqlite_schema. docs/schemas has the answer's schema.",
        [] {
          return schema({{"database", text_property("a trace.db")},
                         {"query", text_property("one SELECT of SQLite")},

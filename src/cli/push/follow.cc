@@ -3,6 +3,8 @@
 // costs no memory, and gets the newest state when it comes back.
 #include "cli/push/follow.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -11,6 +13,7 @@
 #include "cli/kit/interrupt.h"
 #include "live/newest_states.h"
 #include "run/process_info.h"
+#include "run/run_directory.h"
 #include "store/fleet_now.h"
 
 namespace lockstep::cli::push {
@@ -21,19 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kInterval{2'000}, kLongestPause{60'000};
 constexpr size_t kMostNameBytes = 256;
-
-// Not what torchrun calls every job that was given no id.
-bool is_job_id(const std::string& job) { return !job.empty() && job != "none"; }
-
-// The name has to be alike on all hosts, as a store joins what they write by it. So the job id of the
-// scheduler goes before the directory, which may be local.
-std::string name_of(const Arguments& arguments) {
-  if (arguments.has("run")) return arguments.value("run");
-  std::string job = run::own_job_place().job;
-  if (is_job_id(job)) return job;
-  const auto path = std::filesystem::absolute(arguments.operands().front()).lexically_normal();
-  return path.filename().empty() ? path.parent_path().filename() : path.filename();
-}
 
 class Follower {
  public:
@@ -53,6 +43,7 @@ class Follower {
       // Asked before the look, so that the newest state is sent once more after an interrupt.
       const bool is_last = interrupt.wanted();
       const Result<bool> written = look(is_last);
+      give_back_memory();
       // A store that refuses will refuse again.
       if (!written && written.error().code != ErrorCode::kIo) return fail(written.error());
       // Its end is written once more, if the store takes it at once.
@@ -68,10 +59,18 @@ class Follower {
   }
 
  private:
+  // main() keeps freed memory for the next trace, which here comes after a rest a hundred times as long as
+  // the reading: the job's host has better use for it.
+  static void give_back_memory() {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+  }
   // Whether all has been written that there will be.
   Result<bool> look(bool is_last) {
     auto processes = states_.look(is_last);
     // Its launcher merges a run that has ended, and removes its directory.
+    if (!processes && states_.all_ended() && is_end_written_ && !until_signal_) return true;
     if (!processes && states_.all_ended() && !until_signal_)
       return Error{ErrorCode::kNotFound, "is gone, and its end was not written: push what it was merged into",
                    run_};
@@ -82,9 +81,11 @@ class Follower {
       return false;
     }
     is_waiting_ = false;
-    if (states_.all_ended() && !std::exchange(has_ended_, true)) ended_ = Clock::now();
-    // A rank that is restarted makes an ended job run again.
-    has_ended_ = states_.all_ended();
+    // A rank that is started again makes an ended job run again, which only a launcher is sure to say before.
+    const bool has_ended = states_.all_ended() && !run::has_own_launcher(run_);
+    if (has_ended && !has_ended_) ended_ = Clock::now();
+    has_ended_ = has_ended;
+    is_end_written_ = false;
     const auto sent = send(*processes);
     if (!sent) {
       if (sent.error().code == ErrorCode::kIo && !std::exchange(is_down_, true))
@@ -92,6 +93,7 @@ class Follower {
       return sent.error();
     }
     if (std::exchange(is_down_, false)) warn("the store answers again");
+    is_end_written_ = states_.all_ended();
     return has_ended_;
   }
 
@@ -120,44 +122,45 @@ class Follower {
   const bool until_signal_;
   std::unique_ptr<store::NowWriter> writer_;
   milliseconds pause_ = kInterval;
-  bool is_waiting_ = false, is_down_ = false, has_ended_ = false;
+  bool is_waiting_ = false, is_down_ = false, has_ended_ = false, is_end_written_ = false;
   Clock::time_point ended_{};
 };
 
-bool is_name(const std::string& name) { return !name.empty() && name.size() <= kMostNameBytes; }
-
 }  // namespace
 
-Result<FollowedJob> followed_job(const std::string& place, const std::string& job) {
+Result<FollowedJob> followed_job(const std::string& option, const std::string& place) {
   const size_t mark = place.find('#');
   FollowedJob followed;
   followed.target.url = place.substr(0, mark);
   followed.target.key = store::key_of_environment();
   if (mark != std::string::npos) {
     followed.name = place.substr(mark + 1);
-  } else if (is_job_id(job)) {
+  } else if (const std::string job = run::own_job_place().job; job != "none") {
+    // Not what torchrun calls every job that was given no id.
     followed.name = job;
   }
   LOCKSTEP_TRY(store::check_target(followed.target));
-  // Jobs of one name would be one job in the store.
-  if (!is_name(followed.name))
+  // Jobs of one name would be one job in the store. So no name is made up of the run directory's, which is
+  // trace.run for most of them.
+  if (followed.name.empty() || followed.name.size() > kMostNameBytes)
     return usage_error(
-        "--push takes URL#NAME, such as http://store:8123/fleet#job-17, with the same name of 1 to " +
-        std::to_string(kMostNameBytes) + " bytes on all hosts");
+        option + " takes URL#NAME, such as http://store:8123/fleet#job-17, with the same name of 1 to " +
+        std::to_string(kMostNameBytes) + " bytes on all hosts, which no other job has");
   return followed;
 }
 
 int follow(const FollowedJob& job) { return Follower(job).run(); }
 
-int follow(const Arguments& arguments, const store::FleetTarget& target) {
+int follow(const Arguments& arguments, std::chrono::milliseconds patience) {
   if (arguments.operands().size() != 1) return fail("--follow takes one run directory");
-  const std::string& run = arguments.operands().front();
+  auto job = followed_job("--to", arguments.value("to"));
+  if (!job) return fail(job.error());
+  job->run = arguments.operands().front();
+  job->target.patience = patience;
   std::error_code error;
-  if (std::filesystem::exists(run, error) && !std::filesystem::is_directory(run, error))
-    return fail(run + ": is no directory: --follow takes a run that is being written");
-  const std::string name = name_of(arguments);
-  if (!is_name(name)) return fail("--run takes a name of 1 to " + std::to_string(kMostNameBytes) + " bytes");
-  return Follower({.run = run, .name = name, .target = target}).run();
+  if (std::filesystem::exists(job->run, error) && !std::filesystem::is_directory(job->run, error))
+    return fail(job->run + ": is no directory: --follow takes a run that is being written");
+  return Follower(*job).run();
 }
 
 }  // namespace lockstep::cli::push

@@ -13,11 +13,12 @@ struct FollowedJob {
   // Of its launcher, which may start ranks again; else until all processes have ended.
   bool until_signal = false;
 };
-// "URL#NAME", else URL and the id that the scheduler gave the job; the store is not asked.
-Result<FollowedJob> followed_job(const std::string& place, const std::string& job);
+// "URL#NAME", else URL and the id that the scheduler gave the job. `option` is what errors call it; the store
+// is not asked.
+Result<FollowedJob> followed_job(const std::string& option, const std::string& place);
 
 // The exit codes.
 int follow(const FollowedJob& job);
-int follow(const Arguments& arguments, const store::FleetTarget& target);
+int follow(const Arguments& arguments, std::chrono::milliseconds patience);
 
 }  // namespace lockstep::cli::push

@@ -3,40 +3,27 @@
 // is checked before the run is read, which may take minutes. Exit code 0 means that all is stored, 1 that the
 // store holds something else. It is 2 for a wrong input or a store that refuses, 3 if it did not answer.
 // After 3 the same command goes on.
-#include <algorithm>
-#include <filesystem>
-
-#include "analysis/rollup/rollups.h"
 #include "base/text/units.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/kit/memory_limit.h"
 #include "cli/kit/progress.h"
-#include "cli/push/findings.h"
 #include "cli/push/follow.h"
+#include "cli/push/pushed_run.h"
 #include "cli/push/target.h"
 #include "store/fleet.h"
-#include "verdict/diagnosed_run.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr Option kPushOptions[] = {
     {0, "to", "URL", push::kTargetHelp},
-    {0, "follow", "", "write what the processes of this host do now, every 2 s, until all have ended"},
-    {0, "run", "NAME", "with --follow: what the job is called, the same on all hosts",
-     "its job id, else RUN's name"},
+    {0, "follow", "",
+     "write what the processes of this host do now, every 2 s, until all have ended; --to takes URL#NAME, "
+     "with the same name on all hosts; without #NAME the job's id is its name"},
     push::patience_option("1m"),
     kMemoryOption,
 };
-
-// "runs/job-17/" -> "job-17"
-// A path that ends in a slash has an empty last part.
-std::string run_name(const std::string& path) {
-  std::filesystem::path name = std::filesystem::path(path).lexically_normal();
-  if (name.filename().empty()) name = name.parent_path();
-  return name.filename();
-}
 
 std::string push_text(const store::PushResult& pushed) {
   std::string text;
@@ -62,27 +49,13 @@ int run_push(const Arguments& arguments) {
     return fail("--to is missing: the URL of a ClickHouse server; see lockstep push --help");
   const auto target = push::target_of(arguments, "to");
   if (!target) return fail(target.error());
+  if (arguments.has("follow")) return push::follow(arguments, target->patience);
   if (auto checked = store::check_target(*target); !checked) return fail(checked.error());
-  if (arguments.has("follow")) return push::follow(arguments, *target);
-  if (arguments.has("run")) return fail("--run goes with --follow: a finished run is found by its number");
-  auto diagnosed = [&] {
-    Progress progress("reading");
-    return verdict::diagnose(arguments.operands(), progress.callback());
-  }();
-  if (!diagnosed) return fail(diagnosed.error());
-  // The first evidence with operations is the most trusted one; several are not added up.
-  const auto evidence = std::find_if(diagnosed->evidence.begin(), diagnosed->evidence.end(),
-                                     [](const verdict::Evidence& of) { return of.job.has_value(); });
-  if (evidence == diagnosed->evidence.end())
-    return fail(arguments.operands().front() + ": holds no operations; `push` takes what `summary` takes");
-  const store::FleetRun fleet_run{.job = &*evidence->job,
-                                  .name = run_name(arguments.operands().front()),
-                                  .lockstep_version = LOCKSTEP_VERSION,
-                                  .findings = push::fleet_findings(*diagnosed, *evidence),
-                                  .rollups = analysis::rollup::rollups(*evidence->job)};
+  const auto run = push::pushed_run(arguments.operands());
+  if (!run) return fail(run.error());
   auto pushed = [&] {
     Progress progress("sending");
-    return store::push(fleet_run, *target, progress.callback());
+    return store::push(run->run, *target, progress.callback());
   }();
   if (!pushed) return fail_to_push(pushed.error());
   const int code = pushed->differences.empty() ? kExitOk : kExitFindings;
@@ -103,7 +76,7 @@ const Command push_command = {
         "is 0 if all of the run is there, 1 if the store holds something else, 2 for wrong usage, a run that cannot be read, or "
         "a store that refuses, and 3 if the store did not answer.\n\n"
         "With --follow it writes the newest state of each process and communicator that this host sees in a run directory "
-        "which is still being written, or does not exist yet: run one beside the job on each host, or one for all hosts if they share the directory. It sends no run: push it when the job has ended. While the store does not answer, it keeps trying and blocks nobody. On any machine, `lockstep diagnose URL#NAME` says who is stuck.",
+        "which is still being written, or does not exist yet: run one beside the job on each host, or one for all hosts if they share the directory. It goes on while a `lockstep trace` of this host may start ranks again. It sends no run: push it when the job has ended. While the store does not answer, it keeps trying and blocks nobody. On any machine, `lockstep diagnose URL#NAME` says who is stuck.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs, process files or other tools' files, in any mix",
                  .least = 1,

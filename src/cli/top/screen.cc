@@ -23,7 +23,6 @@ namespace lockstep::cli::top {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPeriod = std::chrono::seconds(1);
 constexpr int kTitleRows = 5, kFootRows = 1;  // title, verdict, sums, hidden columns, heading; keys
 
 // The terminal in full-screen mode, for as long as the object lives.
@@ -113,13 +112,13 @@ int translated(int key) {
 
 class Screen {
  public:
-  Screen(live::LiveRun& run, const std::string& name) : run_(run), name_(name) {}
+  explicit Screen(const Watched& watched) : watched_(watched) {}
 
   Result<void> loop() {
     if (!terminal_.usable())
       return Error{ErrorCode::kUnsupported, "this terminal cannot be drawn on (check TERM)", {}};
     look();
-    for (auto next = Clock::now() + kPeriod;;) {
+    for (auto next = Clock::now() + watched_.period;;) {
       draw();
       wait_until(next);
       if (interrupt_.wanted() || !take_keys()) return {};
@@ -127,14 +126,14 @@ class Screen {
       if (!controls_.paused()) look();
       // A look that took longer than a period must not be followed by another at once, which would leave no
       // time for keys.
-      next = std::max(next + kPeriod, Clock::now() + kPeriod / 2);
+      next = std::max(next + watched_.period, Clock::now() + watched_.period / 2);
     }
   }
 
  private:
   void look() {
     auto begin = Clock::now();
-    auto processes = run_.look();
+    auto processes = watched_.look();
     took_ = Clock::now() - begin;
     // After an error the last table stays: one look that fails must not empty the screen.
     message_ = processes ? "" : processes.error().message();
@@ -164,7 +163,7 @@ class Screen {
   void draw() {
     erase();
     auto width = static_cast<size_t>(std::max(COLS, 1));
-    std::string title = "lockstep top  " + name_ + "  " + format_time(at_ns_) + "  refreshed in " +
+    std::string title = "lockstep top  " + watched_.name + "  " + format_time(at_ns_) + "  refreshed in " +
                         format_duration(static_cast<double>(std::chrono::nanoseconds(took_).count()));
     if (controls_.paused()) title += "  PAUSED";
     terminal_.line(0, {title.substr(0, width), Mood::kFaint});
@@ -201,8 +200,7 @@ class Screen {
     for (const Line& line : view.table) terminal_.line(row++, line);
   }
 
-  live::LiveRun& run_;
-  const std::string name_;
+  const Watched& watched_;
   Interrupt interrupt_{
       Interrupt::Second::kIsNoted};  // before the terminal, whose library takes signals nobody has
   Terminal terminal_;
@@ -217,6 +215,6 @@ class Screen {
 
 }  // namespace
 
-Result<void> run_screen(live::LiveRun& run, const std::string& name) { return Screen(run, name).loop(); }
+Result<void> run_screen(const Watched& watched) { return Screen(watched).loop(); }
 
 }  // namespace lockstep::cli::top

@@ -3,7 +3,7 @@
 
 namespace lockstep::cli::top {
 
-Result<void> run_screen(live::LiveRun&, const std::string&) {
+Result<void> run_screen(const Watched&) {
   return Error{ErrorCode::kUnsupported, "built without ncurses; `lockstep top --once` prints a table", {}};
 }
 

@@ -4,6 +4,7 @@
 // scripts call it so. The live view does wait for a run directory that is still empty.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -15,7 +16,9 @@
 #include "cli/kit/memory_limit.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
+#include "live/followed_view.h"
 #include "run/adopt_run.h"
+#include "store/fleet_now.h"
 
 namespace lockstep::cli {
 namespace {
@@ -28,6 +31,8 @@ constexpr Option kTopOptions[] = {
 
 // So many ranks are a table; of more, those that are good are one line.
 constexpr size_t kMostRows = 64;
+// Followers write every 2 s, and a state that has just been read must have a successor.
+constexpr std::chrono::milliseconds kStorePeriod{2'500}, kStorePatience{2'000};
 
 std::string table_text(const live::RankRows& seen) {
   const top::View view =
@@ -42,41 +47,66 @@ std::string table_text(const live::RankRows& seen) {
   return text;
 }
 
-int once(live::LiveRun& run, bool json) {
+int once(const top::Watched& watched, bool json) {
   live::RankWatch watch;
-  auto first = run.look();
+  auto first = watched.look();
   if (!first) return fail(first.error());
   watch.look(*first);
   // Rates need two looks.
   Interrupt interrupt(Interrupt::Second::kEnds);
   // Nothing was printed, so an interrupt must not look like a healthy job.
-  if (interrupt.wait(std::chrono::seconds(1))) return kExitUsage;
-  auto second = run.look();
+  if (interrupt.wait(watched.period)) return kExitUsage;
+  auto second = watched.look();
   if (!second) return fail(second.error());
   live::RankRows seen = watch.look(*second);
   int printed = print(json ? json_text(top::view_json(seen)) : table_text(seen));
   return printed != kExitOk ? printed : seen.alarming ? kExitFindings : kExitOk;
 }
 
-int run_top(const Arguments& arguments) {
-  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
-  // Files of processes that have died may lack what is still in memory: this finishes them first.
-  for (const std::string& path : arguments.operands()) run::adopt_run(path);
-  live::LiveRun run(arguments.operands());
-  if (arguments.has("once")) return once(run, arguments.has("json"));
+int watch(const top::Watched& watched, const Arguments& arguments, bool may_be_to_come) {
+  if (arguments.has("once")) return once(watched, arguments.has("json"));
   if (arguments.has("json")) return fail("--json goes with --once; see lockstep top --help");
   // Keys are read from standard input, so a redirected one is no use either.
   if (isatty(STDOUT_FILENO) != 1 || isatty(STDIN_FILENO) != 1)
     return fail("the live view needs a terminal; --once prints a table");
-  // A run directory fills while the job starts; what cannot be read at all is a mistake.
-  std::error_code error;
-  for (const std::string& path : arguments.operands()) {
-    if (std::filesystem::is_directory(path, error)) continue;
-    if (auto seen = run.look(); !seen) return fail(seen.error());
-    break;
+  // What cannot be read at all is a mistake.
+  if (!may_be_to_come) {
+    if (auto seen = watched.look(); !seen) return fail(seen.error());
   }
-  auto shown = top::run_screen(run, arguments.operands().front());
+  auto shown = top::run_screen(watched);
   return shown ? kExitOk : fail(shown.error());
+}
+
+// A store has the processes of all hosts, as of a few seconds ago.
+int watch_store(const std::string& url, const Arguments& arguments) {
+  // No longer: keys wait for a look.
+  auto run =
+      store::FollowedRun::open({.url = url, .key = store::key_of_environment(), .patience = kStorePatience});
+  if (!run) return fail(run.error());
+  live::FollowedView view;
+  const auto look = [&]() -> Result<std::vector<live::SeenProcess>> {
+    LOCKSTEP_ASSIGN(const auto processes, (*run)->look());
+    return view.look(processes);
+  };
+  return watch({.name = (*run)->name(), .look = look, .period = kStorePeriod}, arguments, false);
+}
+
+int run_top(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  const auto& paths = arguments.operands();
+  if (std::any_of(paths.begin(), paths.end(), store::is_followed_run)) {
+    if (paths.size() != 1) return fail("top takes one URL#NAME alone, or run directories and files");
+    return watch_store(paths.front(), arguments);
+  }
+  // Files of processes that have died may lack what is still in memory: this finishes them first.
+  for (const std::string& path : paths) run::adopt_run(path);
+  live::LiveRun run(paths);
+  // A run directory fills while the job starts.
+  std::error_code error;
+  const bool may_be_to_come = std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
+    return std::filesystem::is_directory(path, error);
+  });
+  return watch({.name = paths.front(), .look = [&] { return run.look(); }}, arguments, may_be_to_come);
 }
 
 }  // namespace
@@ -89,12 +119,13 @@ const Command top_command = {
         "far it is "
         "behind the others of its communicators, its operations and bytes per second, what was dropped, and "
         "whether it is alive. It looks once a second, reads only what is new, and does not touch the job. "
-        "Healthy ranks are folded if not all fit.\n\n"
+        "Healthy ranks are folded if not all fit. Of a job that `lockstep trace --push` follows it shows what its hosts "
+        "have written to the store, every 2.5 s.\n\n"
         "With --once the exit code is 0 if all ranks are healthy, 1 if one is gone, stopped, silent or late, "
         "and 2 if "
         "nothing can be read.",
-    .operands = {.name = "RUN|FILE",
-                 .help = "the run directory of a job, or process files",
+    .operands = {.name = "RUN|FILE|URL#NAME",
+                 .help = "the run directory of a job, process files, or a job whose hosts write to a store",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kTopOptions,

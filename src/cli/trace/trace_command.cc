@@ -140,7 +140,7 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.require = arguments.has("require");
   request.sysfs_root = arguments.value("sysfs-root");
   if (arguments.has("push")) {
-    LOCKSTEP_ASSIGN(request.push, push::followed_job(arguments.value("push"), place.job));
+    LOCKSTEP_ASSIGN(request.push, push::followed_job("--push", arguments.value("push")));
   }
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
@@ -373,7 +373,7 @@ const Command trace_command = {
         "TORCH_FR_DUMP_TEMP_FILE and the older names of the last three.\n\n"
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
-        "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies. With LOCKSTEP_HSA=sdk, our library is a client of rocprofiler's SDK instead.\n\n"
+        "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies, LOCKSTEP_HSA=ranges the ranges of roctx. With LOCKSTEP_HSA=sdk, our library is a client of rocprofiler's SDK instead.\n\n"
         "On each host, one launcher reads the error counters of network ports, interfaces and PCIe, and what NVML reports about GPUs, once a second; LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
         "In OUT, RUN and FILE, %p stands for the launcher's process id, %h for the host, %r for the rank, %n for the rank of the node, %j for the job. All processes share one run directory and one OUT; in LOCKSTEP_DIR without `lockstep trace`, %p is the id of each process.",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "job/assemble/copy_join.h"
+#include "job/assemble/device_comms.h"
 #include "job/assemble/gpu_times.h"
 #include "job/assemble/graph_replays.h"
 #include "job/assemble/kernel_join.h"
@@ -132,8 +133,9 @@ class Assembler {
         launches_(trace),
         gpu_times_(trace, launches_),
         works_(trace),
-        kernels_(trace, launches_, works_),
-        replays_(trace, works_),
+        device_comms_(trace),
+        kernels_(trace, launches_, device_comms_, works_),
+        replays_(trace, device_comms_, works_),
         copies_(trace),
         indexer_(trace),
         shapes_(trace) {}
@@ -236,6 +238,9 @@ class Assembler {
   void take_kernels(model::Op& op) {
     const std::span<const uint32_t> own = kernels_.of(op.task, op.call);
     for (const uint32_t kernel : own) take_kernel(op, kernel);
+    // Versions 1 to 4 of the profiler's API report no launches: the kernel's own is all there is.
+    if (!own.empty() && op.launched_ns == 0 && trace_.kernels.launch[own[0]] != kNoRow)
+      op.launched_ns = trace_.launches.start_ns[trace_.kernels.launch[own[0]]];
     if (is_kind(op.kind, EventKind::kCeColl)) {
       for (const uint32_t copy : copies_.of(op.task)) take_kernel(op, copy);
     }
@@ -326,6 +331,7 @@ class Assembler {
   Launches launches_;
   GpuTimes gpu_times_;
   KernelWorks works_;
+  DeviceComms device_comms_;
   KernelJoin kernels_;
   GraphReplays replays_;
   CopyJoin copies_;

@@ -17,9 +17,10 @@ namespace lockstep::job::assemble {
 using model::EventKind;
 using model::kNoRow;
 
-GraphReplays::GraphReplays(model::Trace& trace, KernelWorks& works) : trace_(trace), works_(works) {
+GraphReplays::GraphReplays(model::Trace& trace, const DeviceComms& device_comms, KernelWorks& works)
+    : trace_(trace), works_(works) {
   list_graphs();
-  if (graphs_.empty()) return;
+  if (graphs_.empty() && device_comms.replays().empty()) return;
   list_captured_calls();
   list_nodes();
   count_epochs();
@@ -28,11 +29,12 @@ GraphReplays::GraphReplays(model::Trace& trace, KernelWorks& works) : trace_(tra
     while (end < graphs_.size() && graphs_[end].gpu == graphs_[first].gpu) ++end;
     match_device(std::span(graphs_).subspan(first, end - first));
   }
-  for (const Graph& graph : graphs_) add_runs(graph);
   list_tasks();
+  for (const Graph& graph : graphs_) add_runs(graph);
+  for (const DeviceComms::Replays& replays : device_comms.replays()) add_runs(replays);
   add_operations();
   lose(trace_, "graph_kernel", unjoined_,
-       "NCCL kernels in replays of CUDA graphs whose captured operations are ambiguous: not joined");
+       "NCCL kernels in replays of graphs whose captured operations are ambiguous: not joined");
 }
 
 int64_t GraphReplays::launch_ns(uint32_t kernel) const {
@@ -282,6 +284,76 @@ void GraphReplays::add_runs(const Graph& graph) {
     }
     runs_.push_back({graph.first_node + node, kernel,
                      std::max(replays.at(kernels.correlation[kernel]).start_ns, launch_ns(kernel))});
+  }
+}
+
+// 0: not known, or several operations share the launch.
+uint32_t GraphReplays::channels_of(uint32_t launch) const {
+  const std::span<const OfCall> calls = calls_of(launch);
+  if (calls.size() != 1) return 0;
+  const auto task = std::lower_bound(tasks_.begin(), tasks_.end(), OfCall{calls[0].row, 0},
+                                     [](const OfCall& a, const OfCall& b) { return a.key < b.key; });
+  return task != tasks_.end() && task->key == calls[0].row ? trace_.tasks.channels[task->row] : 0;
+}
+
+bool GraphReplays::are_alike(uint32_t launch, uint32_t other) const {
+  const model::CallTable& calls = trace_.calls;
+  if (calls.comm[launch] != calls.comm[other]) return false;
+  const std::span<const OfCall> a = calls_of(launch), b = calls_of(other);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const OfCall& one, const OfCall& two) {
+    // Calls of sends do not name the peer.
+    const bool is_same = one.row == two.row || calls.kind[one.row] == number(EventKind::kCollApi);
+    return is_same && calls.shape[one.row] == calls.shape[two.row] &&
+           calls.count[one.row] == calls.count[two.row];
+  });
+}
+
+// Whether the n-th replayed kernel can be of the n-th captured launch alone, as far as what it does goes.
+bool GraphReplays::is_in_order(const DeviceComms::Replays& replays, std::span<const size_t> nodes) {
+  if (nodes.empty() || replays.kernels.size() % nodes.size() != 0) return false;
+  const auto launch = [&](size_t i) { return nodes_[nodes[i]].launch; };
+  for (const size_t node : nodes) {
+    if (nodes_[node].epoch != nodes_[nodes[0]].epoch || calls_of(nodes_[node].launch).empty()) return false;
+  }
+  std::map<uint32_t, uint32_t> by_channels;  // to one of the launches
+  bool all_alike = true, are_distinct = true;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const uint32_t channels = channels_of(launch(i));
+    const uint32_t first = by_channels.try_emplace(channels, launch(i)).first->second;
+    all_alike &= are_alike(launch(0), launch(i));
+    are_distinct &= channels != 0 && are_alike(first, launch(i));
+  }
+  if (!all_alike && !are_distinct) return false;
+  for (size_t i = 0; i < replays.kernels.size(); ++i) {
+    const uint32_t kernel = replays.kernels[i], of = launch(i % nodes.size());
+    if (kernel == kNoRow) continue;
+    const auto may_run = [&](const OfCall& call) {
+      return works_.may_run(kernel, trace_.calls.shape[call.row]);
+    };
+    const auto calls = calls_of(of);
+    if (std::none_of(calls.begin(), calls.end(), may_run)) return false;
+    if (!all_alike && trace_.kernels.blocks[kernel] != channels_of(of)) return false;
+  }
+  return true;
+}
+
+void GraphReplays::add_runs(const DeviceComms::Replays& replays) {
+  std::vector<size_t> nodes;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (trace_.calls.comm[nodes_[i].launch] == replays.comm) nodes.push_back(i);
+  }
+  if (!is_in_order(replays, nodes)) {
+    unjoined_ += replays.kernels.size();
+    return;
+  }
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    int64_t over_ns = 0;
+    for (size_t i = node; i < replays.kernels.size(); i += nodes.size()) {
+      const uint32_t kernel = replays.kernels[i];
+      if (kernel == kNoRow) continue;
+      runs_.push_back({nodes[node], kernel, std::max(over_ns, launch_ns(kernel))});
+      over_ns = trace_.kernels.end_ns[kernel];
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of captured CUDA graphs, from the kernels that the GPU driver's tools gave. A replay is one call
-// that launches the graph; all its kernels bear that call's correlation, and each the number of its node,
+// Replays of captured graphs, from the kernels that the GPU driver's tools gave. A replay is one call that
+// launches the graph; all its kernels bear that call's correlation, and each the number of its node,
 // which is equal in all replays.
 //
 // NCCL's calls say that they were captured, but not into which graph. The nodes of a graph, in the order of
@@ -10,6 +10,11 @@
 // do not keep to one order, no stretch of another thread. What remains open is counted, and its kernels stay
 // unjoined.
 //
+// On AMD's GPUs kernels name no graph and no node, but their communicator (DeviceComms). If its launches were
+// captured in one stretch, replays run them in their order, again and again; and that is only believed where
+// no other order could give a kernel another operation: all of the communicator's captured operations are
+// alike, or differ in their channels, which are the kernel's blocks.
+//
 // Each replay of each operation is an operation. Where NCCL reports replays itself (a task on a callback
 // thread of CUDA: it does so with KernelCh, or when there is network work), those are the operations, and get
 // their kernels here.
@@ -18,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "job/assemble/device_comms.h"
 #include "job/assemble/kernel_works.h"
 #include "model/trace.h"
 
@@ -26,7 +32,7 @@ namespace lockstep::job::assemble {
 class GraphReplays {
  public:
   // Adds to the losses of `trace`. All outlive the object.
-  GraphReplays(model::Trace& trace, KernelWorks& works);
+  GraphReplays(model::Trace& trace, const DeviceComms& device_comms, KernelWorks& works);
 
   struct Replay {
     uint32_t call, task;  // as captured; no task: kNoRow
@@ -80,6 +86,10 @@ class GraphReplays {
   bool fits(const Graph& graph, const Stretch& stretch);
   bool has_rival(const Graph& graph, const std::vector<Stretch>& stretches);
   void add_runs(const Graph& graph);
+  void add_runs(const DeviceComms::Replays& replays);
+  bool is_in_order(const DeviceComms::Replays& replays, std::span<const size_t> nodes);
+  bool are_alike(uint32_t launch, uint32_t other) const;
+  uint32_t channels_of(uint32_t launch) const;
   void list_captured_calls();
   void list_tasks();
   void add_operations();

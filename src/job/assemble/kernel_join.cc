@@ -23,8 +23,9 @@ uint32_t group_of(uint64_t key) { return static_cast<uint32_t>(key >> 32); }
 
 }  // namespace
 
-KernelJoin::KernelJoin(model::Trace& trace, const Launches& launches, KernelWorks& works)
-    : trace_(trace), launches_(launches), works_(works) {
+KernelJoin::KernelJoin(model::Trace& trace, const Launches& launches, const DeviceComms& device_comms,
+                       KernelWorks& works)
+    : trace_(trace), launches_(launches), device_comms_(device_comms), works_(works) {
   find_kernels();
   if (units_.empty()) {
     report();
@@ -42,6 +43,7 @@ KernelJoin::KernelJoin(model::Trace& trace, const Launches& launches, KernelWork
     join_other_thread(parts);
     join_symmetric(parts);
   });
+  join_plans();
   report();
 }
 
@@ -72,7 +74,9 @@ void KernelJoin::find_kernels() {
       ++without_launch_;
       continue;
     }
+    if (device_comms_.is_replay(launch)) continue;
     uint32_t call = launch_calls.of_launch(launch);
+    if (call == kNoRow) call = device_comms_.call_of(launch);
     if (call == kNoRow) call = groups.of_launch(launch);
     if (call == kNoRow)
       ++outside_;
@@ -241,6 +245,28 @@ void KernelJoin::join_by_plan(const Part& part) {
   if (part.plan == kNoRow || !is_next_[part.plan] || !is_proven_[part.plan] || !fits_[part.plan]) return;
   const uint32_t launch = launches_.of_plan(part.plan);
   if (!is_doubtful_[launch]) give(part, *unit_of(launch));
+}
+
+// Where no launches are reported, a unit's call is the plan.
+void KernelJoin::join_plans() {
+  const model::TaskTable& tasks = trace_.tasks;
+  const auto unit_of_task = [&](uint32_t task) {
+    const uint32_t plan = tasks.plan[task];
+    const bool has_own = plan != kNoRow && launches_.of_plan(plan) == kNoRow;
+    return has_own ? unit_of(plan) : nullptr;
+  };
+  for (uint32_t task = 0; task < tasks.size(); ++task) {
+    if (Unit* const unit = unit_of_task(task)) {
+      unit->has_ops = true;
+      if (works_.may_run(kernels_[unit->first], tasks.shape[task])) fits_[tasks.plan[task]] = true;
+    }
+  }
+  for (uint32_t task = 0; task < tasks.size(); ++task) {
+    const Unit* const unit = unit_of_task(task);
+    if (unit == nullptr || !fits_[tasks.plan[task]] || unit->count != 1) continue;
+    units_[static_cast<size_t>(unit - units_.data())].is_given = true;
+    task_unit_[task] = static_cast<uint32_t>(unit - units_.data());
+  }
 }
 
 // A callback thread of CUDA reports the plan where live graphs made NCCL take that way; the launch stays with

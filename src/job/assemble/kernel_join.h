@@ -8,6 +8,9 @@
 // call's that has no task. Everything that does not fit is counted and left unjoined: a wrong kernel is worse
 // than none.
 //
+// On AMD's GPUs the launch may not be inside: DeviceComms then says whose a kernel is. Versions 1 to 4 of the
+// profiler's API report no launches, and there it names the plan itself.
+//
 // Without records of launching calls (CUPTI before CUDA 13) kernels and KernelLaunches are joined by their
 // order, if there are equally many and all of them fit; that is a guess, and counted as one.
 //
@@ -17,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "job/assemble/device_comms.h"
 #include "job/assemble/kernel_works.h"
 #include "job/assemble/launches.h"
 #include "model/trace.h"
@@ -26,7 +30,8 @@ namespace lockstep::job::assemble {
 class KernelJoin {
  public:
   // Adds to the losses of `trace`. All outlive the object.
-  KernelJoin(model::Trace& trace, const Launches& launches, KernelWorks& works);
+  KernelJoin(model::Trace& trace, const Launches& launches, const DeviceComms& device_comms,
+             KernelWorks& works);
 
   // The kernels of an operation, as rows; none: not known which. `task` or `call` may be kNoRow.
   std::span<const uint32_t> of(uint32_t task, uint32_t call) const;
@@ -58,6 +63,7 @@ class KernelJoin {
   void for_each_group(Visit&& visit) const;
   void check_plans(Parts parts);
   void join_by_plan(const Part& part);
+  void join_plans();
   void join_other_thread(Parts parts);
   void join_symmetric(Parts parts);
   Unit* unit_of(uint32_t call);
@@ -68,6 +74,7 @@ class KernelJoin {
 
   model::Trace& trace_;
   const Launches& launches_;
+  const DeviceComms& device_comms_;
   KernelWorks& works_;
   std::vector<uint32_t> kernels_;
   std::vector<Unit> units_;             // by call

@@ -325,7 +325,7 @@ struct OneOperation {
     task.peer = -1;
     task.start_ns = 3'110;
     trace.tasks.append(task);
-    trace.launches.append({0, thread, 1, 5, 7, 2'100, 2'900});
+    trace.launches.append({0, thread, 1, 5, 7, 2'100, 2'900, 0});
     kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
   }
   uint32_t add(EventKind kind, int64_t start, int64_t end, uint32_t parent, uint32_t shape) {

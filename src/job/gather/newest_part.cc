@@ -43,10 +43,10 @@ class Keeper {
     }
     each_column([this](auto& column) { take_rows(column); });
     model::JobProcess& process = part_.process;
-    process.net_pairs.clear();
-    process.marks.clear();
-    process.gpu_steps.clear();
-    process.exposed.clear();
+    process.net_pairs = {};
+    process.marks = {};
+    process.gpu_steps = {};
+    process.exposed = {};
   }
 
  private:
@@ -108,9 +108,11 @@ class Keeper {
   template <class Values>
   void take_rows(Values& values) const {
     if (values.empty()) return;
-    // In place, as rows ascend: none is overwritten before it has moved.
-    for (size_t i = 0; i < rows_.size(); ++i) values[i] = values[rows_[i]];
-    values.resize(rows_.size());
+    // Anew: a part is kept for as long as its process stands still, and must not hold the memory of all rows.
+    Values kept;
+    kept.reserve(rows_.size());
+    for (const uint32_t row : rows_) kept.push_back(values[row]);
+    values = std::move(kept);
   }
 
   ProcessPart& part_;

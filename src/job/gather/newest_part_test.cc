@@ -46,6 +46,7 @@ TEST(NewestPart, KeepsTheNewestTheLongestGapAndWhatHasNotEnded) {
   EXPECT_TRUE(part.members[0].counted);
   EXPECT_EQ(part.process.ops.called_ns.back(), 1'109);
   EXPECT_TRUE(part.process.ops.place.empty());
+  EXPECT_LT(part.process.ops.index.capacity(), 64u) << "memory of what is gone";
 }
 
 TEST(NewestPart, KeepsAllOfFew) {

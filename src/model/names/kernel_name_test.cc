@@ -25,9 +25,10 @@ TEST(KernelName, OfNcclOldAndNew) {
 }
 
 TEST(KernelName, WhoseItIs) {
-  for (const char* name :
-       {"ncclDevKernel_SendRecv(x)", "ncclSymkDevKernel_AllGather_ST(x)",
-        "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "void rcclGenericKernel<1, false>(x)"})
+  for (const char* name : {"ncclDevKernel_SendRecv(x)", "ncclSymkDevKernel_AllGather_ST(x)",
+                           "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "void rcclGenericKernel<1, false>(x)",
+                           "rccl_main_kernel", "rccl_main_kernel_debug", "ncclDevKernelDebug_Generic(x)",
+                           "ncclDevKernel_Generic_4", "mscclKernel_Sum_float_LL"})
     EXPECT_TRUE(is_nccl_kernel(name)) << name;
   for (const char* name : {"void oneRankReduce<FuncPreMulSum<float>>(void*)", "gemm", "ncclx", "",
                            "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(x)"})

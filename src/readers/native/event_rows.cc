@@ -324,7 +324,8 @@ inline void EventBuilder::add(const format::LaunchCallRecord& r) {
                                          .correlation = r.correlation,
                                          .caller = r.thread,
                                          .start_ns = start_ns(r.head),
-                                         .end_ns = stop_ns(r.head)});
+                                         .end_ns = stop_ns(r.head),
+                                         .device_comm = 0});
   if (r.head.flags & format::kFlagSystemThread) threads_.called_by_tid(row);
   place(Target::kLaunch, row);
 }

@@ -40,6 +40,9 @@ uint32_t GpuWork::add(const format::DispatchRecord& record, uint32_t thread, uin
        .sequence = record.sequence,
        .blocks = blocks_of(record),
        .bytes = 0,
+       .device_comm = !symbol.has_plan        ? 0
+                      : record.arguments != 0 ? record.arguments
+                                              : model::kUnreadDeviceComm,
        .queue = record.queue,
        .agent = record.agent,
        .kind = symbol.communicates ? model::KernelKind::kCommunication : model::KernelKind::kCompute,
@@ -110,7 +113,8 @@ void GpuWork::add_launch(const Piece& piece, uint32_t correlation) {
                                                .correlation = correlation,
                                                .caller = piece.tid,
                                                .start_ns = piece.launched_ns,
-                                               .end_ns = piece.launched_ns});
+                                               .end_ns = piece.launched_ns,
+                                               .device_comm = piece.device_comm});
   threads_.called_by_tid(row);
 }
 

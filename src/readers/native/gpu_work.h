@@ -45,7 +45,7 @@ class GpuWork {
     int64_t launched_ns, start_ns, end_ns;  // end 0: not seen to end
     model::StringId name;
     uint32_t thread, tid, sequence, blocks;
-    uint64_t bytes;
+    uint64_t bytes, device_comm;
     uint16_t queue, agent;
     model::KernelKind kind;
     bool is_untimed;  // or its times are of no use

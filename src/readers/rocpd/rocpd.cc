@@ -5,8 +5,10 @@
 #include "readers/rocpd/rocpd.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -39,7 +41,14 @@ bool may_be(std::span<const std::byte> first_bytes) {
          text.substr(kApplicationId, kOwnId.size()) != kOwnId;
 }
 
+bool is_json(std::string_view text) {
+  const size_t at = text.find_first_not_of(" \t\r\n");
+  return at != std::string_view::npos && text[at] == '{';
+}
+
 bool sniff(std::span<const std::byte> first_bytes) {
+  if (is_json(text_of(first_bytes)))
+    return text_of(first_bytes).find("\"rocprofiler-sdk-tool\"") != std::string_view::npos;
   const auto is_there = [&](std::string_view table) {
     return text_of(first_bytes).find(table) != std::string_view::npos;
   };
@@ -50,7 +59,7 @@ bool sniff(std::span<const std::byte> first_bytes) {
 bool sniff_file(const std::string& path) { return common::SqliteFile::has_table_like(path, kWorkTables); }
 
 // A connection and the schema that reads through it. The schema refers to the database, which therefore lives
-// on the heap.
+// on the heap. There is none of JSON.
 struct Opened {
   std::unique_ptr<common::SqliteFile> database;
   std::unique_ptr<Schema> schema;
@@ -58,6 +67,12 @@ struct Opened {
 
 Result<Opened> open_schema(const std::string& path) {
   Opened opened;
+  std::array<char, 64> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (is_json({head.data(), head.size()})) {
+    LOCKSTEP_ASSIGN(opened.schema, json_schema(path));
+    return opened;
+  }
   LOCKSTEP_ASSIGN(opened.database, common::SqliteFile::open(path, "rocpd_"));
   opened.schema = classic_schema(*opened.database);
   if (!opened.schema) opened.schema = sdk_schema(*opened.database);
@@ -136,7 +151,7 @@ File look_at(const std::string& path) {
     file.texts = std::make_unique<SharedTexts>();
   }
   // SQLite's header says how many pages the file has.
-  if (opened->database->is_cut())
+  if (opened->database != nullptr && opened->database->is_cut())
     file.losses.push_back({"cut_file", 1, "the file is shorter than it says; read as far as it goes"});
   // A writer that was killed leaves its last rows in the journal. The file is opened as immutable, so SQLite
   // does not replay it.
@@ -175,7 +190,7 @@ class Source : public model::TraceSource {
     LOCKSTEP_ASSIGN(Opened opened, connections_.take(placed.file));
     // A forged file may ask for far more work than its size suggests, and that for each process. A share for
     // each bounds the sum.
-    opened.database->allow(placed.process->share);
+    if (opened.database != nullptr) opened.database->allow(placed.process->share);
     make_trace(placed, opened.schema->read(*placed.process, *placed.texts, trace.strings), trace);
     if (placed.shares_file) connections_.give_back(placed.file, std::move(opened));
     return {};

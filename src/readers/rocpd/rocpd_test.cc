@@ -329,5 +329,90 @@ TEST_F(Rocpd, IsRecognisedByItsContentAndATraceDbIsNot) {
   EXPECT_FALSE(kFormat.sniff_file(folder_ / "absent.db"));
 }
 
+// As rocprofv3 writes it (--output-format json). Times are us after the boot.
+std::string json_of(int pid, const std::string& kernels, const std::string& copies = "") {
+  return R"({"metadata":{"node":{"id":1,"machine_id":"m1","hostname":"node7"},"pid":)" + std::to_string(pid) +
+         R"j(,"init_time":5,"command":["python","train.py"]},"agents":[
+{"id":{"handle":10},"type":1,"name":"EPYC"},{"id":{"handle":20},"type":2,"name":"gfx942","product_name":"MI300X","node_id":4}],
+"strings":{"buffer_records":[{"kind":"KERNEL_DISPATCH","operations":["NONE"]}]},"kernel_symbols":[
+{"kernel_id":1,"kernel_name":"_Z4gemmv.kd","formatted_kernel_name":"gemm(int)"},
+{"kernel_id":2,"kernel_name":"ncclDevKernel_Generic_1","formatted_kernel_name":""}],
+"callback_records":{"code_objects":[{"kernel_id":9}]},"buffer_records":{"hip_api":[{"start_timestamp":1}],"kernel_dispatch":[)j" +
+         kernels + R"(],"memory_copy":[)" + copies + "]}}";
+}
+std::string json_times(int64_t start, int64_t end) {
+  return R"("start_timestamp":)" + std::to_string(kBoot + start * kUs) + R"(,"end_timestamp":)" +
+         std::to_string(kBoot + end * kUs);
+}
+std::string json_kernel(int id, int64_t start, int64_t end) {
+  return R"({"kind":11,"correlation_id":{"internal":1,"external":0},)" + json_times(start, end) +
+         R"(,"dispatch_info":{"agent_id":{"handle":20},"queue_id":{"handle":3},"kernel_id":)" +
+         std::to_string(id) + R"(,"grid_size":{"x":1,"y":1,"z":1}}})";
+}
+std::string json_copy(int from, int to, int64_t start, int64_t end) {
+  return "{" + json_times(start, end) + R"(,"dst_agent_id":{"handle":)" + std::to_string(to) +
+         R"(},"src_agent_id":{"handle":)" + std::to_string(from) + "}}";
+}
+std::string json_file(const std::string& sessions) {
+  return R"({"rocprofiler-sdk-tool":[)" + sessions + "]}\n";
+}
+
+TEST_F(Rocpd, JsonOfRocprofv3) {
+  write_text("a_results.json",
+             json_file(json_of(4711, json_kernel(2, 20, 30) + "," + json_kernel(1, 10, 18),
+                               json_copy(10, 20, 40, 45) + "," + json_copy(20, 10, 50, 55)) +
+                       "," + json_of(4712, json_kernel(1, 15, 16))));
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  const model::Trace trace = load(*source, 0);
+  EXPECT_EQ(trace.processes.pid[0], 4711);
+  EXPECT_EQ(trace.strings[trace.processes.host[0]], "node7");
+  EXPECT_EQ(trace.strings[trace.processes.argv[0]], "python train.py");
+  EXPECT_EQ(trace.strings[trace.processes.gpu_model[0]], "MI300X");
+  ASSERT_EQ(trace.kernels.size(), 4u);
+  EXPECT_EQ(trace.strings[trace.kernels.name[0]], "gemm(int)");
+  EXPECT_EQ(trace.kernels.start_ns[0], kBoot + 10 * kUs);
+  EXPECT_EQ(trace.kernels.end_ns[0], kBoot + 18 * kUs);
+  EXPECT_EQ(trace.kernels.stream[0], 3u);
+  EXPECT_EQ(trace.strings[trace.kernels.name[2]], "MEMORY_COPY_HOST_TO_DEVICE");
+  EXPECT_EQ(trace.strings[trace.kernels.name[3]], "MEMORY_COPY_DEVICE_TO_HOST");
+  EXPECT_EQ(gpus(trace).size(), 1u) << "also the copy to the host is on the GPU that it is from";
+  ASSERT_EQ(trace.ops.size(), 1u);
+  EXPECT_EQ(trace.kernels.op[1], 0u);
+  const model::Trace second = load(*source, 1);
+  EXPECT_EQ(second.processes.pid[0], 4712);
+  EXPECT_EQ(gpus(second), gpus(trace)) << "one device of one host";
+}
+
+TEST_F(Rocpd, JsonThatIsCutIsReadUntilThere) {
+  const std::string whole = json_file(json_of(1, json_kernel(1, 10, 18) + "," + json_kernel(2, 20, 30)));
+  size_t before = 0;
+  for (size_t at = 1; at < whole.size() - 1; at += at + 8 < whole.size() ? 7 : 1) {
+    paths_.clear();
+    write_text("cut.json", whole.substr(0, at));
+    auto cut = kFormat.open(paths_);
+    const size_t kernels = cut ? load(**cut, 0).kernels.size() : 0;
+    EXPECT_TRUE(kernels == before || kernels == before + 1) << at;
+    EXPECT_TRUE(!cut || lost(**cut, "cut_file") == 1) << at;
+    before = kernels;
+  }
+  EXPECT_EQ(before, 2u);
+  paths_.clear();
+  write_text("cut.json", whole.substr(0, whole.rfind("queue_id") + 3));
+  EXPECT_EQ(load(*open(), 0).kernels.size(), 1u) << "in the middle of a text";
+}
+
+TEST_F(Rocpd, JsonOfOddValuesIsNoTrouble) {
+  write_text("odd.json",
+             json_file(json_of(1, json_kernel(1, 10, 18) +
+                                      R"(,{"start_timestamp":-5,"end_timestamp":"x","dispatch_info":[]})" +
+                                      R"(,{"start_timestamp":1e300,"end_timestamp":null},7,null)") +
+                       R"(,5,{"metadata":[],"agents":{},"buffer_records":{"kernel_dispatch":{}}})"));
+  auto source = open();
+  ASSERT_EQ(source->processes(), 1u);
+  const model::Trace trace = load(*source, 0);
+  EXPECT_EQ(trace.kernels.size(), 1u);
+}
+
 }  // namespace
 }  // namespace lockstep::readers::rocpd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rocpd file holds, whichever of its two designs it has: processes, and the GPU work of each.
+// What a rocpd file holds, whichever of its designs it has: processes, and the GPU work of each.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -81,6 +81,8 @@ class Schema {
 std::unique_ptr<Schema> classic_schema(common::SqliteFile& database);
 // rocprofiler-sdk: tables that end in the identity of their writer. nullptr: the file has none.
 std::unique_ptr<Schema> sdk_schema(common::SqliteFile& database);
+// rocprofv3's JSON, which has neither: read whole, as far as it is not damaged.
+Result<std::unique_ptr<Schema>> json_schema(const std::string& path);
 
 // Of a table of texts: the ids, and what the expression `what` gives of each.
 std::shared_ptr<const Texts> texts_of(common::SqliteFile& database, const std::string& table,

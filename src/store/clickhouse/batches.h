@@ -25,9 +25,11 @@ struct BatchLimits {
 // For one run, one thread. After an error it is of no use.
 class Batches {
  public:
+  enum class Mode : uint8_t { kSend, kCompare };  // kCompare: nothing is sent
   // `day` of the marks: that of the run.
-  Batches(Client& client, std::string database, uint64_t run, uint16_t day, const BatchLimits& limits)
-      : client_(client), database_(std::move(database)), run_(run), day_(day), limits_(limits) {}
+  Batches(Client& client, std::string database, uint64_t run, uint16_t day, const BatchLimits& limits,
+          Mode mode = Mode::kSend)
+      : client_(client), database_(std::move(database)), run_(run), day_(day), limits_(limits), mode_(mode) {}
 
   // Which batches of the run the store has. First.
   Result<void> read_marks();
@@ -44,7 +46,7 @@ class Batches {
   uint64_t sent_rows() const { return sent_rows_; }
   uint64_t batches() const { return batches_; }
   uint64_t sent_batches() const { return sent_batches_; }
-  // Of the blocks of rows; marks are not in it.
+  // Of the blocks of rows as they were sent; marks are not in it.
   uint64_t sent_bytes() const { return sent_bytes_; }
 
  private:
@@ -52,6 +54,7 @@ class Batches {
   struct Made {
     uint64_t rows = 0;
     uint32_t batches = 0;
+    uint32_t unmarked = 0;  // of them; kCompare alone leaves any
     Sums sums;
   };
   // Counts the bytes of the row that was given out last.
@@ -67,6 +70,7 @@ class Batches {
   const uint64_t run_;
   const uint16_t day_;
   const BatchLimits limits_;
+  const Mode mode_;
   std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // by target and number: the digest
   // Of all rows that this push sends, above those of every earlier push; in ms since the Unix epoch where
   // possible.

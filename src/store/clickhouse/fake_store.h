@@ -3,6 +3,7 @@
 // the Native format, and the counts. A test makes it fail where it likes.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "store/clickhouse/wire/loopback_server.h"
+#include "store/clickhouse/wire/unpacked_frames.h"
 
 namespace lockstep::store::clickhouse {
 
@@ -40,7 +42,8 @@ class FakeStore {
 
   // By name, without the database, which is always `fleet`.
   std::map<std::string, StoredTable> tables;
-  std::vector<std::string> inserts;  // names of tables, in order
+  std::vector<std::string> inserts;   // names of tables, in order
+  std::atomic<int> column_reads = 0;  // once by each writer that finds all of its tables
 
   std::string url() const { return "http://" + server_.host() + "/fleet"; }
 
@@ -53,8 +56,10 @@ class FakeStore {
         request.query().starts_with("query=") ? request.query().substr(6) : request.body;
     std::smatch found;
     if (statement.find("version()") != statement.npos) return LoopbackServer::reply(200, "18.16.1\n");
-    if (statement.find("system.columns") != statement.npos)
+    if (statement.find("system.columns") != statement.npos) {
+      ++column_reads;
       return LoopbackServer::reply(200, known_columns());
+    }
     if (statement.starts_with("CREATE DATABASE")) return LoopbackServer::reply(200, "");
     if (std::regex_search(statement, found, std::regex("^CREATE TABLE IF NOT EXISTS `fleet`\\.`(\\w+)`")))
       return create(found[1], statement);
@@ -63,7 +68,9 @@ class FakeStore {
             std::regex("^ALTER TABLE `fleet`\\.`(\\w+)` ADD COLUMN `(\\w+)` (\\S+) AFTER `(\\w+)`$")))
       return add_column(tables[found[1]].columns, {found[2], found[3]}, found[4]);
     if (std::regex_search(statement, found, std::regex("^INSERT INTO `fleet`\\.`(\\w+)`")))
-      return insert(found[1], request.body);
+      return insert(found[1], statement.find("&decompress=1&") == statement.npos
+                                  ? request.body
+                                  : unpacked_frames(request.body));
     if (statement.starts_with("SELECT name, max(seen_ns)")) return followed_runs();
     if (std::regex_search(statement, found,
                           std::regex("^SELECT (.*) FROM `fleet`\\.`?(\\w+)`? FINAL WHERE run = (\\d+)")) &&

@@ -78,4 +78,18 @@ Result<void> make_tables(Client& client, const std::string& database, TableId fi
   return {};
 }
 
+Result<void> check_tables(Client& client, const std::string& database, TableId first, TableId last) {
+  LOCKSTEP_ASSIGN(FoundTables found, read_columns(client, database));
+  for (size_t i = number(first); i <= number(last); ++i) {
+    const Table& of = table(static_cast<TableId>(i));
+    if (!found.contains(std::string(of.name)))
+      return Error{ErrorCode::kUnsupported,
+                   "database " + database + " has no table " + std::string(of.name) +
+                       ": push a run to it, or name another in the URL",
+                   {}};
+    LOCKSTEP_TRY(check_columns(found[std::string(of.name)], of, database));
+  }
+  return {};
+}
+
 }  // namespace lockstep::store::clickhouse

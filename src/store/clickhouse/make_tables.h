@@ -13,4 +13,7 @@ namespace lockstep::store::clickhouse {
 // write into those that are there. kUnsupported: one has another shape.
 Result<void> make_tables(Client& client, const std::string& database, TableId first, TableId last);
 
+// Only looks: kUnsupported, too, where one is missing.
+Result<void> check_tables(Client& client, const std::string& database, TableId first, TableId last);
+
 }  // namespace lockstep::store::clickhouse

@@ -27,18 +27,24 @@ Result<void> check_target(const FleetTarget& target) {
   return {};
 }
 
-Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
-                        const std::function<void(double fraction)>& progress) {
+namespace {
+
+Result<PushResult> go_through(const FleetRun& run, const FleetTarget& target, Batches::Mode mode,
+                              const std::function<void(double fraction)>& progress) {
+  const bool sends = mode == Batches::Mode::kSend;
   LOCKSTEP_TRY(check_target(target));
   LOCKSTEP_ASSIGN(Address address, parse_address(target.url));
   if (!target.key.empty()) address.key = target.key;
   if (run.job == nullptr || run.job->processes.empty())
     return Error{ErrorCode::kInvalidInput, "the run has no process", run.name};
-  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience}));
+  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience,
+                                                        .settings = sends ? "" : "readonly=1",
+                                                        .compresses = sends}));
   // Not the tables of running jobs: those are the followers'.
-  LOCKSTEP_TRY(make_tables(client, address.database, TableId::kProcesses, TableId::kBatches));
+  const auto tables = sends ? make_tables : check_tables;
+  LOCKSTEP_TRY(tables(client, address.database, TableId::kProcesses, TableId::kBatches));
   const RunRows rows(run);
-  Batches batches(client, address.database, rows.run(), rows.day(), {});
+  Batches batches(client, address.database, rows.run(), rows.day(), {}, mode);
   LOCKSTEP_TRY(batches.read_marks());
   LOCKSTEP_TRY(rows.send(batches, progress));
   PushResult result;
@@ -55,6 +61,18 @@ Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
   result.sent_batches = batches.sent_batches();
   result.sent_bytes = batches.sent_bytes();
   return result;
+}
+
+}  // namespace
+
+Result<PushResult> push(const FleetRun& run, const FleetTarget& target,
+                        const std::function<void(double fraction)>& progress) {
+  return go_through(run, target, Batches::Mode::kSend, progress);
+}
+
+Result<PushResult> check_pushed(const FleetRun& run, const FleetTarget& target,
+                                const std::function<void(double fraction)>& progress) {
+  return go_through(run, target, Batches::Mode::kCompare, progress);
 }
 
 }  // namespace lockstep::store

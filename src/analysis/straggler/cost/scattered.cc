@@ -4,6 +4,7 @@
 #include "analysis/straggler/cost/scattered.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -42,20 +43,37 @@ double usual_of(const std::vector<Worst>& worst) {
   return upper_median(std::span(values));
 }
 
-// Of each rank, in steps that count, what it lost beyond the usual unevenness of pauses.
-double lost_by(const DelayCost& costs, const RankCost& rank) {
-  double sum = 0;
+// What a rank lost in the steps that count, beyond the usual unevenness of pauses.
+Interval lost_by(const DelayCost& costs, const RankCost& rank, const Resampler& resampler) {
+  std::vector<float> beyond;
   for (size_t step = costs.first; step < costs.steps.size(); ++step)
-    sum += static_cast<double>(std::max(rank.by_step[step] - costs.uneven_ns[step], 0.0f));
-  return sum;
+    beyond.push_back(std::max(rank.by_step[step] - costs.uneven_ns[step], 0.0f));
+  return resampler.total(beyond);
 }
 
-// Whether somebody's own doing is worth a word, though nobody stands out.
+// What the rank in the middle lost: by chance, whoever comes last in one operation or the other is late in
+// it. None of the ranks that DelayCost leaves out lost more than those in it.
+double usual_loss(const DelayCost& costs, const std::vector<Interval>& lost) {
+  const bool are_all = lost.size() < DelayCost::kMostRanks;
+  const size_t middle = costs.compared_ranks / 2;
+  if (lost.empty() || (are_all && middle >= lost.size())) return 0;
+  std::vector<double> values;
+  for (const Interval& of : lost) values.push_back(of.middle);
+  std::sort(values.begin(), values.end(), std::greater<>());
+  return values[std::min(middle, values.size() - 1)];
+}
+
+// Whether somebody's own doing is worth a word, though nobody stands out. Ranks that are late together hide
+// what each of them costs; what one surely lost beyond the rank in the middle shows it.
 bool matters(const DelayCost& costs, const std::vector<Interval>& own) {
   const double least = std::max((costs.timed ? kShare : kHostShare) * costs.span_ns, kLeastTotalNs);
-  for (size_t i = 0; i < costs.ranks.size(); ++i) {
-    const double lost = std::max(own[i].middle, lost_by(costs, costs.ranks[i]));
-    if (lost * costs.ranks[i].sure_share >= least) return true;
+  const Resampler resampler(costs.steps.size() - costs.first);
+  std::vector<Interval> lost;
+  for (const RankCost& rank : costs.ranks) lost.push_back(lost_by(costs, rank, resampler));
+  const double usual = usual_loss(costs, lost);
+  for (size_t i = 0; i < lost.size(); ++i) {
+    const double most = std::max(own[i].middle, lost[i].low - usual);
+    if (most * costs.ranks[i].sure_share >= least) return true;
   }
   return false;
 }
@@ -72,16 +90,23 @@ std::optional<FewDelays> few_delays(const DelayCost& costs) {
   const double least = std::max({kShare * costs.span_ns, costs.usual_step_ns, costs.least_scattered_ns()});
   if (worst.ns < least) return std::nullopt;
   FewDelays few{.row = worst.row, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
-  double all = 0, of_few = 0;
+  double all = 0, of_few = 0, shortest = worst.ns, others = 0, longest_other = 0;
   for (const Worst& of : by_step) {
     const double beyond = std::max(of.ns - usual, 0.0);
     all += beyond;
-    if (of.row != worst.row || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) continue;
+    if (of.row != worst.row || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) {
+      if (of.ns > usual) others += of.ns;
+      longest_other = std::max(longest_other, of.ns);
+      continue;
+    }
     of_few += beyond;
+    shortest = std::min(shortest, of.ns);
     few.total_ns += of.ns;
     few.steps.push_back(of.step);
   }
-  if (of_few < kOnceShare * all) return std::nullopt;
+  // What many steps lose a little of adds up, yet hides no delay that is longer than any of it.
+  const bool stand_out = shortest >= kStandOut * longest_other && others < kTurnsShare * costs.span_ns;
+  if (of_few < kOnceShare * all && !stand_out) return std::nullopt;
   return few;
 }
 

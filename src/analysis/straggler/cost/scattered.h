@@ -11,7 +11,8 @@
 
 namespace lockstep::analysis::straggler {
 
-// One rank's delays that are nearly all that was lost beyond the usual. Each is longer than a usual step.
+// One rank's delays that are nearly all that was lost beyond the usual, or twice as long as any other. Each
+// is longer than a usual step.
 struct FewDelays {
   size_t row = 0;             // position in DelayCost::ranks
   std::vector<size_t> steps;  // ascending

@@ -103,6 +103,7 @@ void CarriedLateness::collect(size_t place, const OpFinder& finder, const model:
   const model::Member& member = finder.member();
   const uint64_t oldest = job.oldest_index(member), next = job.next_index(member);
   if (next - oldest > most_indexes(member.ops)) return;
+  const model::JobOps& ops = job.ops(member);
   std::vector<std::vector<float>> intervals(samples.size());
   const std::vector<uint64_t>& begins = rounds_.begins();
   for (size_t round = 0; round < begins.size(); ++round) {
@@ -112,11 +113,12 @@ void CarriedLateness::collect(size_t place, const OpFinder& finder, const model:
       const auto now = finder.at(static_cast<uint32_t>(index));
       if (!now || *now == member.first) continue;
       const size_t at = *now - member.first;
-      if (past.waiting[at - 1] <= kWaitedNs && std::isfinite(past.interval[at]))
+      const bool timed = ops.is_placed(*now);
+      if (timed && past.waiting[at - 1] <= kWaitedNs && std::isfinite(past.interval[at]))
         intervals[i].push_back(past.interval[at]);
       if (round == 0 || begins[round - 1] + place + i < oldest) continue;
       const auto then = finder.at(static_cast<uint32_t>(begins[round - 1] + place + i));
-      if (!then || *then == member.first) continue;
+      if (!then || *then == member.first || ops.is_placed(*then) != timed) continue;
       add_changes(past, at, *then - member.first, samples[i]);
     }
   }

@@ -11,9 +11,11 @@
 // bringing anything. A rank whose host launches when nothing is outstanding has waited for all: it brings
 // nothing.
 //
-// How long a member usually takes from its arrival at the operation before, when it had not to wait there or
-// elsewhere. Members that are far ahead enter an operation as soon as the one before is through; they no
-// longer show how long that takes.
+// How long a member usually takes from its arrival at the operation before, by GPU times, when it had not to
+// wait there or elsewhere. Members that are far ahead enter an operation as soon as the one before is
+// through; they no longer show how long that takes.
+//
+// Arrivals of GPUs and of hosts do not compare: where a run broke off, hosts had called what no GPU came to.
 #pragma once
 #include <cstdint>
 #include <limits>

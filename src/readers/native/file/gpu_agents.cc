@@ -189,8 +189,11 @@ class GpuAgents::Reader {
     if (id == 0 || id >= kMostNumbers || symbols_++ > most_symbols_) return;
     const std::string name = common::demangled(name_of(definition, format::kMaxKernelNameBytes));
     if (id >= found_.symbols_.size()) found_.symbols_.resize(size_t{id} + 1);
+    // MSCCL's kernels are RCCL's, but no event tells of them; those of symmetric memory bear other arguments.
+    const bool has_plan = model::is_nccl_kernel(name) && name.find("mscclKernel") == std::string::npos &&
+                          !name.starts_with("ncclSym");
     found_.symbols_[id] = {trace_.strings.intern(valid_utf8(name)),
-                           model::work_of_kernel(name) != model::KernelWork::kNone, true};
+                           model::work_of_kernel(name) != model::KernelWork::kNone, has_plan, true};
   }
 
   // The model has no table for counters of one vendor: they travel as the text of a mark

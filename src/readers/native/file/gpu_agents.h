@@ -53,10 +53,11 @@ class GpuAgents {
     int32_t place = -1;
     AgentClock clock;
   };
-  // A kernel by its number; `defined` false: its name is not in the file.
+  // A kernel by its number; `defined` false: its name is not in the file. `has_plan`: RCCL's profiler reports
+  // what it does.
   struct Symbol {
     model::StringId name = 0;
-    bool communicates = false, defined = false;
+    bool communicates = false, has_plan = false, defined = false;
   };
 
   static GpuAgents read(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,

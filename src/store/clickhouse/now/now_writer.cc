@@ -155,8 +155,8 @@ class Writer : public NowWriter {
   Result<void> send(TableId id, const Blocks& blocks) {
     for (const auto& [day, rows] : blocks) {
       const std::string body = rows.encode(version_);
-      LOCKSTEP_TRY(client_.insert(insert_sql(database_, table(id)), body));
-      sent_bytes_ += body.size();
+      LOCKSTEP_ASSIGN(const uint64_t bytes, client_.insert(insert_sql(database_, table(id)), body));
+      sent_bytes_ += bytes;
     }
     return {};
   }
@@ -175,7 +175,7 @@ Result<std::unique_ptr<NowWriter>> NowWriter::open(const FleetTarget& target, co
   LOCKSTEP_TRY(check_target(target));
   LOCKSTEP_ASSIGN(Address address, parse_address(target.url));
   if (!target.key.empty()) address.key = target.key;
-  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience}));
+  LOCKSTEP_ASSIGN(Client client, Client::open(address, {.patience = target.patience, .compresses = true}));
   LOCKSTEP_TRY(make_tables(client, address.database, TableId::kNow, TableId::kNowProcesses));
   return std::unique_ptr<NowWriter>(std::make_unique<Writer>(std::move(client), address.database, run));
 }

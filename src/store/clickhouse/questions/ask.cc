@@ -54,7 +54,8 @@ Result<std::string> fleet_database(const std::string& url) {
   return address.database;
 }
 
-Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& target, uint32_t days) {
+Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& target,
+                              const FleetSubject& subject) {
   constexpr std::chrono::seconds kLongest{120};
   LOCKSTEP_TRY(check_target(target));
   LOCKSTEP_ASSIGN(Address address, parse_address(target.url));
@@ -68,7 +69,7 @@ Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& 
   FleetAnswer answer;
   answer.database = address.database;
   LOCKSTEP_ASSIGN(answer.rows,
-                  client.select(fleet_sql(question, address.database, days), question.columns.size()));
+                  client.select(fleet_sql(question, address.database, subject), question.columns.size()));
   LOCKSTEP_TRY(check_cells(question, answer.rows));
   // The SQL asks for one row more than is shown (fleet_sql), which tells whether there are more.
   answer.is_cut = answer.rows.size() > kMostFleetRows;
@@ -76,7 +77,7 @@ Result<FleetAnswer> ask_fleet(const FleetQuestion& question, const FleetTarget& 
   if (!question.reads_rollups) return answer;
   LOCKSTEP_ASSIGN(const Rows old, client.select("SELECT count() FROM " + identifier(address.database) +
                                                     ".runs FINAL WHERE schema = 0 AND day >= today() - " +
-                                                    std::to_string(days),
+                                                    std::to_string(subject.days),
                                                 1));
   // Runs of the first schema have no rollups: without this count they would seem to be healthy.
   answer.without_rollups = old.size() == 1 ? parse_number(old[0][0]).value_or(0) : 0;

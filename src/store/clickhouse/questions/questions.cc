@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The questions as SQL that servers from 18.16 on understand, which has no parameters: @DB is the database,
 // @DAYS a number. There a lambda may use a column only where the query around it does, too, and ARRAY JOIN
-// comes before JOIN; hence the many levels.
+// comes before JOIN; hence the many levels. Joins are ALL, with keys that the right side has once: what ANY
+// leaves of the left side's rows depends on the server's release.
 #include "store/fleet_questions.h"
 
+#include <algorithm>
+#include <map>
+
+#include "store/clickhouse/questions/questions_about_one.h"
 #include "store/clickhouse/wire/sql_text.h"
 
 namespace lockstep::store {
 namespace {
 
 using enum FleetColumn::Kind;
+using namespace clickhouse::questions;
 
 // A run's blame is shared among its hosts. If none of them were different, each would be as likely to have
 // any of the shares: of a host's share y, E exp(l y) is the mean of exp(l y) over the hosts of the run. So
@@ -64,7 +70,7 @@ FROM (
                     FROM @DB.findings FINAL ARRAY JOIN hosts AS one
                     WHERE day >= today() - @DAYS AND severity != 'note'
                     GROUP BY run, class
-                  ) ANY INNER JOIN (
+                  ) ALL INNER JOIN (
                     SELECT run, hosts, started_ns AS first FROM @DB.runs FINAL WHERE day >= today() - @DAYS
                   ) USING run
                 ) ARRAY JOIN hosts AS host
@@ -178,7 +184,7 @@ FROM (
   SELECT run, day, had, waited, blamed FROM (
     SELECT run, sum(waited_ns) AS waited,
       sum(blamed_ns) AS blamed FROM @DB.rollups FINAL WHERE day >= today() - @DAYS GROUP BY run
-  ) ANY INNER JOIN (
+  ) ALL INNER JOIN (
     SELECT run, day, sum(greatest(last_ns - first_ns,
       0)) AS had FROM @DB.processes FINAL WHERE day >= today() - @DAYS GROUP BY run, day
   ) USING run
@@ -199,10 +205,10 @@ FROM (
     SELECT id, host, run, started FROM (
       SELECT id, host,
         run FROM @DB.findings FINAL ARRAY JOIN hosts AS host WHERE day >= today() - @DAYS AND severity != 'note'
-    ) ANY INNER JOIN (SELECT run,
+    ) ALL INNER JOIN (SELECT run,
       started_ns AS started FROM @DB.runs FINAL WHERE day >= today() - @DAYS) USING run
   ) GROUP BY id, host HAVING named > 1
-) ANY INNER JOIN (
+) ALL INNER JOIN (
   SELECT host,
     count() AS of_runs FROM @DB.runs FINAL ARRAY JOIN hosts AS host WHERE day >= today() - @DAYS GROUP BY host
 ) USING host ORDER BY named DESC, id, host)sql";
@@ -248,23 +254,50 @@ constexpr FleetQuestion kQuestions[] = {
     {"verdicts", "runs by verdict", "no runs", kVerdictsSql, kVerdictColumns, false},
     {"findings", "findings that name a host in more than one run", "no finding occurs twice", kFindingsSql,
      kFindingColumns, false},
+    {"links", "pairs of hosts whose link is named in more runs than chance explains", "no link stands out",
+     kLinksSql, kLinkColumns, false},
+    {"jobs", "runs that a host took part in, what they found on it, and what it cost them",
+     "the host took part in no run", kJobsSql, kJobColumns, true, "host"},
+    {"compare", "two runs: bus bandwidth and waiting for the last rank, by function and size",
+     "not both runs are there, or they have nothing in common", kCompareSql, kCompareColumns, true, "runs"},
+    {"op", "one operation on all ranks", "no operation has this id", kOpSql, kOpColumns, false, "comms-id"},
 };
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
-    text.replace(at, from.size(), to);
+// Words that begin with @, each once replaced: what is put in their place may hold such words, too.
+std::string replaced(std::string_view sql, const std::map<std::string_view, std::string>& words) {
+  std::string text;
+  while (!sql.empty()) {
+    const auto word =
+        std::find_if(words.begin(), words.end(), [&](const auto& of) { return sql.starts_with(of.first); });
+    if (word == words.end()) {
+      text += sql.front();
+      sql.remove_prefix(1);
+    } else {
+      text += word->second;
+      sql.remove_prefix(word->first.size());
+    }
+  }
+  return text;
 }
 
 }  // namespace
 
 std::span<const FleetQuestion> fleet_questions() { return kQuestions; }
 
-std::string fleet_sql(const FleetQuestion& question, const std::string& database, uint32_t days) {
-  std::string sql(question.sql);
-  // The name last: it may be anything.
-  replace_all(sql, "@DAYS", std::to_string(days));
-  replace_all(sql, "@DB", clickhouse::identifier(database));
-  return sql + "\nLIMIT " + std::to_string(kMostFleetRows + 1);
+std::string fleet_sql(const FleetQuestion& question, const std::string& database,
+                      const FleetSubject& subject) {
+  const auto name = [&](size_t i) {
+    return clickhouse::literal(i < subject.names.size() ? std::string_view(subject.names[i])
+                                                        : std::string_view());
+  };
+  // Parts that several places of a question share.
+  const std::string pairs = replaced(question.sql, {{"@PAIRS", std::string(kNamedPairs)}});
+  const std::string whole = replaced(pairs, {{"@LINKS", std::string(kNamedLinks)}});
+  return replaced(whole, {{"@DAYS", std::to_string(subject.days)},
+                          {"@DB", clickhouse::identifier(database)},
+                          {"@FIRST", name(0)},
+                          {"@SECOND", name(1)}}) +
+         "\nLIMIT " + std::to_string(kMostFleetRows + 1);
 }
 
 }  // namespace lockstep::store

@@ -31,6 +31,7 @@ constexpr int kPassing[] = {
     242,  // the table is read only for now
     243,  // not enough space
     252,  // too many parts
+    271,  // cannot decompress: a proxy cut a compressed block
     279,  // all connections failed
     285,  // too few live replicas
     286,  // unsatisfied quorum

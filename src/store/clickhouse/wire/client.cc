@@ -9,12 +9,22 @@
 #include <thread>
 
 #include "base/text/units.h"
+#include "store/clickhouse/wire/lz4_frames.h"
 
 namespace lockstep::store::clickhouse {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMayNotSet = 164;  // "Cannot override setting in readonly mode"
+// Marks and the states of a few processes are as well sent as they are.
+constexpr size_t kWorthCompressing = 2048;
+constexpr const char* kFrames = "&decompress=1&http_native_compression_disable_checksumming_on_decompress=1";
+
+namespace {
+// A checksum that does not match, where a proxy drops settings; an unknown setting; settings that the user
+// may not change.
+bool refuses_frames(int code) { return code == 40 || code == 115 || code == kMayNotSet || code == 452; }
+}  // namespace
 
 Result<Client> Client::open(const Address& address, const ClientLimits& limits) {
   LOCKSTEP_ASSIGN(HttpClient http, HttpClient::open(address, limits.http));
@@ -45,10 +55,19 @@ Result<void> Client::execute(const std::string& sql) {
   return {};
 }
 
-Result<void> Client::insert(const std::string& sql, std::string_view body) {
-  auto done = ask("query=" + percent_encoded(sql), body, 0);
+Result<uint64_t> Client::insert(const std::string& sql, std::string_view body) {
+  const std::string query = "query=" + percent_encoded(sql);
+  if (limits_.compresses && body.size() >= kWorthCompressing) {
+    const std::string frames = lz4_frames(body);
+    const auto done = ask(query + kFrames, frames, 0);
+    if (done) return frames.size();
+    if (!last_error_ || !refuses_frames(*last_error_)) return done.error();
+    // It will refuse the next ones, too.
+    limits_.compresses = false;
+  }
+  const auto done = ask(query, body, 0);
   if (!done) return done.error();
-  return {};
+  return body.size();
 }
 
 Result<std::string> Client::ask(const std::string& query, std::string_view body, size_t columns) {
@@ -62,6 +81,7 @@ Result<std::string> Client::ask(const std::string& query, std::string_view body,
       limits_.settings.clear();
       continue;
     }
+    last_error_ = error_code(answer.body);
     Judgement judgement = judge(answer, columns == 0, was_reached_);
     if (judgement.meaning == Meaning::kDone && columns > 0 && !parse_rows(answer.body, columns))
       // A server that has answered with tables before is one: then the answer was cut on its way.

@@ -3,6 +3,8 @@
 // each may be carried out more than once, and the schema has to bear that.
 #pragma once
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,7 @@ struct ClientLimits {
   // Of each statement, as a URL has them; without them where the user may not change settings, as such users
   // may only read.
   std::string settings{};
+  bool compresses = false;  // what it inserts, where the server and the user's rights let it
 };
 
 // One thread. Errors are kIo when patience ran out, kPermission when the server does not let the user in,
@@ -35,8 +38,8 @@ class Client {
   // A statement that gives no rows.
   // May be carried out more than once: it must be such that this does no harm.
   Result<void> execute(const std::string& sql);
-  // `sql`: INSERT INTO ... FORMAT ...
-  Result<void> insert(const std::string& sql, std::string_view body);
+  // `sql`: INSERT INTO ... FORMAT ... Returns the bytes that were sent.
+  Result<uint64_t> insert(const std::string& sql, std::string_view body);
 
  private:
   Client(HttpClient http, const Address& address, const ClientLimits& limits)
@@ -52,6 +55,7 @@ class Client {
   Version version_;
   // A statement has been confirmed, so this is a ClickHouse server and its name is right.
   bool was_reached_ = false;
+  std::optional<int> last_error_;  // the server's number of it, of the last answer
 };
 
 }  // namespace lockstep::store::clickhouse

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/clickhouse/wire/loopback_server.h"
+#include "store/clickhouse/wire/unpacked_frames.h"
 
 namespace lockstep::store::clickhouse {
 namespace {
@@ -234,6 +235,34 @@ TEST(CurlLibrary, SaysWhatIsMissing) {
   EXPECT_NE(library.error().message().find("libcurl4"), std::string::npos);
   constexpr const char* kOther[] = {"libm.so.6"};
   EXPECT_FALSE(curl::load(kOther)) << "a library that has none of the functions";
+}
+
+// Frames that a server does not take, for want of rights or of the setting, go as they were made.
+TEST(Client, CompressesWhatTheServerTakes) {
+  const std::string block(10'000, 'x');
+  for (const int refused : {0, 40, 115, 164, 452}) {
+    std::vector<size_t> sizes;
+    LoopbackServer server(versioned([&](const Request& request, int) {
+      const bool is_framed = request.query().find("&decompress=1&") != std::string::npos;
+      EXPECT_EQ(is_framed ? unpacked_frames(request.body) : request.body, block);
+      sizes.push_back(request.body.size());
+      if (is_framed && refused != 0)
+        return LoopbackServer::reply(500, "Code: " + std::to_string(refused) + ", e.displayText() = no");
+      return LoopbackServer::reply(200, "");
+    }));
+    ClientLimits limits = quick();
+    limits.compresses = true;
+    auto client = client_of(server, limits);
+    ASSERT_TRUE(client) << client.error().message();
+    for (int times = 0; times < 2; ++times) {
+      const auto inserted = client->insert("INSERT INTO t FORMAT Native", block);
+      ASSERT_TRUE(inserted) << inserted.error().message();
+      EXPECT_EQ(*inserted, sizes.back());
+    }
+    EXPECT_LT(sizes.front(), 200U);
+    EXPECT_EQ(sizes.size(), refused == 0 ? 2U : 3U) << "asked once, then never again";
+    EXPECT_EQ(sizes.back() == block.size(), refused != 0);
+  }
 }
 
 }  // namespace
