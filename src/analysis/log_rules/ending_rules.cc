@@ -24,9 +24,10 @@ bool is_consequence(const View& view, const std::string& text) {
       text.find("Aborted") != std::string::npos || text.find("SIGABRT") != std::string::npos;
   if (gave_up && is_abort) return true;
   // A shell's word alone: whoever gave up, or a launcher, ends what is left like this.
-  const bool is_told = text.ends_with("Killed") && (gave_up || !view.facts(LineKind::kWorkerStuck).empty() ||
-                                                    !view.facts(LineKind::kOthersEnded).empty());
-  if (is_told) return true;
+  const bool is_reported =
+      text.ends_with("Killed") &&
+      (gave_up || !view.facts(LineKind::kWorkerStuck).empty() || !view.facts(LineKind::kOthersEnded).empty());
+  if (is_reported) return true;
   static const Pattern kExit("(exitcode: {int})"), kCode("return code = {int}"), kDied("exit code: {int}"),
       kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}"),
       kRemote("exited with exit code {int}");
