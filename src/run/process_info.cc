@@ -68,6 +68,14 @@ void read_launchers(const Lookup& environment, JobPlace& place) {
   }
 }
 
+std::optional<bool> has_not(const ProcessIdentity& process, bool ProcessStat::*ended) {
+  // Read once: neither boot nor pid namespace of this process can change.
+  static const ProcessIdentity kSelf = own_identity();
+  if (process.boot_id != kSelf.boot_id || process.pid_namespace != kSelf.pid_namespace) return std::nullopt;
+  auto stat = read_stat(process.pid);
+  return stat && stat->start_ticks == process.start_ticks && !((*stat).*ended);
+}
+
 }  // namespace
 
 std::string proc_path(int64_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
@@ -93,17 +101,18 @@ std::optional<ProcessStat> read_stat(int64_t pid) {
   stat.parent = read.parent;
   stat.start_ticks = read.start_ticks;
   stat.zombie = read.has_ended();
+  stat.main_ended = read.state == 'Z' || read.state == 'X';
   stat.stopped = read.state == 'T' || read.state == 't';
   return stat;
 }
 
 // The start time tells a process from a later one with the same number.
 std::optional<bool> is_alive(const ProcessIdentity& process) {
-  // Read once: neither boot nor pid namespace of this process can change.
-  static const ProcessIdentity kSelf = own_identity();
-  if (process.boot_id != kSelf.boot_id || process.pid_namespace != kSelf.pid_namespace) return std::nullopt;
-  auto stat = read_stat(process.pid);
-  return stat && stat->start_ticks == process.start_ticks && !stat->zombie;
+  return has_not(process, &ProcessStat::zombie);
+}
+
+std::optional<bool> is_alive_launcher(const ProcessIdentity& process) {
+  return has_not(process, &ProcessStat::main_ended);
 }
 
 std::vector<int64_t> children_of(int64_t pid) {

@@ -27,13 +27,16 @@ ProcessIdentity own_identity();
 struct ProcessStat {
   int64_t parent = 0;
   uint64_t start_ticks = 0;
-  bool zombie = false;   // ended, all its threads
-  bool stopped = false;  // by a signal or a debugger
+  bool zombie = false;      // ended, all its threads
+  bool main_ended = false;  // its main thread has; others may go on, or be about to die of the same signal
+  bool stopped = false;     // by a signal or a debugger
 };
 // Nothing if there is no such process.
 std::optional<ProcessStat> read_stat(int64_t pid);
 // Whether the process still lives; nothing if it cannot be seen from here (another host or container).
 std::optional<bool> is_alive(const ProcessIdentity& process);
+// The same of a launcher, which merges in its main thread: without that one it is dead.
+std::optional<bool> is_alive_launcher(const ProcessIdentity& process);
 // Of all its threads, in no order; none once it has ended.
 std::vector<int64_t> children_of(int64_t pid);
 // NUL-separated text of /proc as words.

@@ -68,7 +68,7 @@ bool remove_stale(const std::string& path) {
     const auto holder = read_registration(path);
     struct stat opened {
     }, named{};
-    removed = holder && !is_alive(holder->process).value_or(true) && fstat(lock, &opened) == 0 &&
+    removed = holder && !is_alive_launcher(holder->process).value_or(true) && fstat(lock, &opened) == 0 &&
               stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
               opened.st_dev == named.st_dev && unlink(path.c_str()) == 0;
   }
@@ -109,7 +109,7 @@ bool has_own_launcher(const std::string& run) {
   const std::vector<std::string> names = names_in(folder);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto launcher = name.ends_with(".json") ? read_registration(folder + name) : std::nullopt;
-    return launcher && launcher->state == "running" && is_alive(launcher->process).value_or(false);
+    return launcher && launcher->state == "running" && is_alive_launcher(launcher->process).value_or(false);
   });
 }
 
@@ -218,7 +218,7 @@ RunDirectory::Others RunDirectory::others() const {
     if (!registration) continue;
     ++others.registered;
     if (registration->state != "running") continue;
-    auto alive = is_alive(registration->process);
+    auto alive = is_alive_launcher(registration->process);
     // Of this host the kernel knows; of others their file's age shows, by the server's clock alone.
     if (alive.value_or(now - modified_seconds(path) < kSilentSeconds)) ++others.running;
   }

@@ -79,8 +79,10 @@ TEST_F(Launchers, AKilledLauncherIsNotWaitedFor) {
     return read_file("/proc/" + std::to_string(first.pid()) + "/stat").find(") Z") != std::string::npos;
   }));
   write_file(path("go"), "");
-  EXPECT_EQ(second.wait().code, 0);
+  const Finished last = second.wait();
+  EXPECT_EQ(last.code, 0) << last;
   first.wait();
+  ASSERT_TRUE(exists("t.db")) << last;
   EXPECT_EQ(info("t.db")["processes"], 2);  // the killed one's job went on, and its file is whole
 }
 

@@ -59,6 +59,11 @@ TEST(ProcessInfo, AMainThreadThatHasEndedIsNotItsProcess) {
   for (int tries = 0; tries < 1000 && state() != "Z"; ++tries) usleep(10'000);
   ASSERT_EQ(state(), "Z");
   EXPECT_FALSE(run::read_stat(pid)->zombie);
+  run::ProcessIdentity process = run::own_identity();
+  process.pid = pid;
+  process.start_ticks = run::read_stat(pid)->start_ticks;
+  EXPECT_EQ(run::is_alive(process), true);
+  EXPECT_EQ(run::is_alive_launcher(process), false) << "nobody is left to merge";
   kill(pid, SIGKILL);
   siginfo_t info{};
   waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
