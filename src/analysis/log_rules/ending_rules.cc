@@ -18,14 +18,23 @@ using readers::nccl_log::to_int;
 // PyTorch's watchdog ends its process by SIGABRT, and a launcher those that are left by SIGTERM.
 bool is_consequence(const View& view, const std::string& text) {
   Captures captures;
+  const bool gave_up = !view.torch().is_silent() && (!view.torch().lines(TorchRemark::kTimeout).empty() ||
+                                                     !view.torch().lines(TorchRemark::kTakenDown).empty());
+  const bool is_abort =
+      text.find("Aborted") != std::string::npos || text.find("SIGABRT") != std::string::npos;
+  if (gave_up && is_abort) return true;
+  // A shell's word alone: whoever gave up, or a launcher, ends what is left like this.
+  const bool is_reported =
+      text.ends_with("Killed") &&
+      (gave_up || !view.facts(LineKind::kWorkerStuck).empty() || !view.facts(LineKind::kOthersEnded).empty());
+  if (is_reported) return true;
   static const Pattern kExit("(exitcode: {int})"), kCode("return code = {int}"), kDied("exit code: {int}"),
-      kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}");
-  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned}) {
+      kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}"),
+      kRemote("exited with exit code {int}");
+  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned, &kRemote}) {
     const size_t at = text.find(pattern->head());
     if (at == std::string::npos || !pattern->match(std::string_view(text).substr(at), captures)) continue;
     const int64_t code = to_int(captures[0]), signal = pattern == &kSignal ? code : signal_of(code);
-    const bool gave_up = !view.torch().is_silent() && (!view.torch().lines(TorchRemark::kTimeout).empty() ||
-                                                       !view.torch().lines(TorchRemark::kTakenDown).empty());
     // SIGTERM (15) and SIGINT (2) come from outside. SIGABRT (6) and exit code 1 may be a watchdog's doing,
     // if one gave up.
     return code == 0 || code == 15 || signal == 15 || signal == 2 || (gave_up && (signal == 6 || code == 1));
@@ -124,6 +133,36 @@ std::optional<Hit> process_ended(const View& view) {
   if (hit.evidence.empty()) return std::nullopt;
   // All of them may have been ended by watchdogs, whose findings then say more.
   if (!is_certain) hit.severity = Severity::kWarning;
+  return hit;
+}
+
+// JAX's processes are tasks; those that stopped answering stand in lines below the one that says so.
+std::optional<Hit> tasks_lost(const View& view) {
+  constexpr uint64_t kListLines = 64;
+  static const Pattern kSilent("/task:{int} heartbeat timeout");
+  Hit hit;
+  std::set<int32_t> tasks;
+  Captures captures;
+  for (const Fact* fact : view.facts(LineKind::kTasksLost)) {
+    const std::string& text = fact->value(0);
+    if (hit.what.empty()) hit.what = text;
+    const size_t at = text.find(kSilent.head());
+    if (at != std::string::npos && kSilent.match(std::string_view(text).substr(at), captures))
+      add_ranks(std::string(captures[0]), tasks);
+    prove(view, fact->first, hit);
+    if (text.find("stopped sending heartbeats") == std::string::npos) continue;
+    for (const Fact* listed : view.facts(LineKind::kTaskListed)) {
+      const bool is_below = listed->first.file == fact->first.file && listed->first.line > fact->first.line &&
+                            listed->first.line - fact->first.line <= kListLines;
+      if (is_below) add_ranks(listed->value(0), tasks);
+    }
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  // Words for ranks: a task may have several GPUs, so it is none.
+  const std::string list = wording::ranks({tasks.begin(), tasks.end()});
+  hit.what = tasks.empty() ? "JAX's coordination service reports that a process failed (" + hit.what + ')'
+                           : "JAX's coordination service no longer hears from task" +
+                                 list.substr(std::string_view("rank").size());
   return hit;
 }
 

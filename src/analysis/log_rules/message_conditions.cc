@@ -52,7 +52,8 @@ enum class CudaCause : uint8_t {
   kMps,
   kHostMemory,
   kIpc,
-  kHardware
+  kHardware,
+  kCapture
 };
 struct CudaError {
   CudaCause cause;
@@ -60,10 +61,21 @@ struct CudaError {
   std::string_view words;
 };
 constexpr CudaError kCudaErrors[] = {
+    {CudaCause::kCapture, 900, "stream is capturing"},
+    {CudaCause::kCapture, 901, "error during capture"},
+    {CudaCause::kCapture, 902, "separate capture sequences"},
+    {CudaCause::kCapture, 903, "capture was not initiated"},
+    {CudaCause::kCapture, 904, "all forked streams"},
+    {CudaCause::kCapture, 905, "uncaptured work"},
+    {CudaCause::kCapture, 906, "a capturing blocking stream"},
+    {CudaCause::kCapture, 907, "in a capturing stream"},
+    {CudaCause::kCapture, 908, "thread-local capture sequence"},
     {CudaCause::kMemory, 2, "out of memory"},
     {CudaCause::kFabric, 800, "operation not permitted"},
     {CudaCause::kFabric, 802, "system not yet initialized"},
     {CudaCause::kMisfit, 35, "driver version is insufficient"},
+    {CudaCause::kMisfit, 36, "not supported in the installed CUDA driver"},
+    {CudaCause::kMisfit, 35, "too old (found version"},
     {CudaCause::kMisfit, 209, "no kernel image is available"},
     {CudaCause::kMisfit, 218, "PTX"},
     {CudaCause::kMisfit, 222, "unsupported toolchain"},
@@ -73,6 +85,7 @@ constexpr CudaError kCudaErrors[] = {
     {CudaCause::kMisfit, 200, "device kernel image is invalid"},
     {CudaCause::kCompat, 804, "forward compatibility was attempted"},
     {CudaCause::kStart, 3, "initialization error"},
+    {CudaCause::kStart, 3, "must use the 'spawn' start method"},
     {CudaCause::kEnding, 4, "driver shutting down"},
     {CudaCause::kDevice, 46, "busy or unavailable"},
     {CudaCause::kDevice, 100, "no CUDA-capable device"},
@@ -190,6 +203,7 @@ bool cuda_program(const View& view, const Fact& fact) { return is_cuda(view, fac
 bool cuda_unsupported(const View& view, const Fact& fact) {
   return is_cuda(view, fact, CudaCause::kUnsupported);
 }
+bool cuda_capture(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kCapture); }
 bool cuda_mps(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kMps); }
 bool cuda_host_memory(const View& view, const Fact& fact) {
   return is_cuda(view, fact, CudaCause::kHostMemory);
@@ -264,6 +278,10 @@ bool not_built_in(const View&, const Fact& fact) {
 bool pair_disabled(const View&, const Fact& fact) {
   return fact.value(0) == "Disabled" || fact.value(1) == "Disabled";
 }
+
+// "Fatal, Link 32 ..." and "Non-fatal, Link 32 ...".
+bool switch_fatal(const View&, const Fact& fact) { return fact.value(2).starts_with("Fatal"); }
+bool switch_warned(const View& view, const Fact& fact) { return !switch_fatal(view, fact); }
 
 bool has_nvswitch(const View& view, const Fact& fact) {
   constexpr double kHopperGbps = 300;  // of all NVLinks of a GPU: older ones have no multicast

@@ -46,6 +46,7 @@ bool cuda_compat(const View& view, const Fact& fact);
 bool cuda_peer(const View& view, const Fact& fact);
 bool cuda_program(const View& view, const Fact& fact);
 bool cuda_unsupported(const View& view, const Fact& fact);
+bool cuda_capture(const View& view, const Fact& fact);
 bool cuda_mps(const View& view, const Fact& fact);
 bool cuda_host_memory(const View& view, const Fact& fact);
 bool cuda_ipc(const View& view, const Fact& fact);
@@ -71,6 +72,8 @@ bool not_built_in(const View& view, const Fact& fact);
 bool pair_disabled(const View& view, const Fact& fact);
 // Hardware that has the way which NCCL does not use: NvlsAbsent, PciLink, QueuePair.
 bool has_nvswitch(const View& view, const Fact& fact);
+bool switch_fatal(const View& view, const Fact& fact);
+bool switch_warned(const View& view, const Fact& fact);
 bool slower_than_any_slot(const View& view, const Fact& fact);
 bool small_roce_mtu(const View& view, const Fact& fact);
 bool access_error(const View& view, const Fact& fact);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "analysis/log_rules/rules.h"
+#include "base/ascii.h"
 #include "base/text/wording.h"
 #include "readers/nccl_log/pattern.h"
 
@@ -146,6 +147,27 @@ std::optional<Hit> two_libraries(const View& view) {
   return hit;
 }
 
+// pip puts all of them into one folder, under one name.
+std::optional<Hit> two_packages(const View& view) {
+  Hit hit;
+  std::map<uint32_t, std::map<std::string, const Fact*>> by_file;  // by CUDA release
+  for (const Fact* fact : view.facts(LineKind::kNcclPackage)) {
+    const std::string_view version = trimmed(fact->value(1), " ");
+    if (!version.empty() && version[0] >= '0' && version[0] <= '9')
+      by_file[fact->first.file].try_emplace(fact->value(0), fact);
+  }
+  for (const auto& [file, packages] : by_file) {
+    if (packages.size() < 2) continue;
+    for (const auto& [cuda, fact] : packages) {
+      hit.what += (hit.what.empty() ? "" : " and ") + ("nvidia-nccl-cu" + cuda) + ' ' +
+                  std::string(trimmed(fact->value(1), " "));
+      prove(view, fact->first, hit);
+    }
+    return hit;
+  }
+  return std::nullopt;
+}
+
 std::optional<Hit> different_networks(const View& view) { return differs(view, {LineKind::kNetworkUsed}); }
 
 std::optional<Hit> different_settings(const View& view) {
@@ -210,11 +232,26 @@ std::optional<Hit> different_link_layers(const View& view) {
                               }));
 }
 
+namespace {
+
+// Of releases before 2.19 the version stands in one line without a head. Null: the file has none, or several.
+const Fact* only_version_of(const View& view, uint32_t file) {
+  const Fact* only = nullptr;
+  for (const Fact* fact : view.facts(LineKind::kVersion)) {
+    if (fact->first.file != file) continue;
+    if (only != nullptr && only->value(0) != fact->value(0)) return nullptr;
+    only = fact;
+  }
+  return only;
+}
+
+}  // namespace
+
 std::optional<Hit> old_driver(const View& view) {
   Hit hit;
   for (const Fact* driver : view.facts(LineKind::kDriverVersion)) {
-    const Fact* version =
-        driver->process == kNobody ? nullptr : view.first(LineKind::kVersion, driver->process);
+    const Fact* own = driver->process == kNobody ? nullptr : view.first(LineKind::kVersion, driver->process);
+    const Fact* version = own != nullptr ? own : only_version_of(view, driver->first.file);
     if (version == nullptr || to_int(driver->value(0)) >= built_for(version->value(0))) continue;
     hit.what = ": " + driver->value(0) + " and " + version->value(0);
     add(view, *driver, hit);

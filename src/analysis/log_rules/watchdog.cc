@@ -42,6 +42,15 @@ std::string size_text(const TorchLine& line) {
   return line.func + " of " + wording::count(static_cast<uint64_t>(line.in), "element");
 }
 
+// Of a group whose every member gives or gets one part: the sizes say how many there are; -1: they do not.
+int32_t members_of(const TorchLine& line) {
+  constexpr int64_t kMost = 1 << 20;
+  const bool is_gather = line.func == "AllGather", is_scatter = line.func == "ReduceScatter";
+  const int64_t part = is_gather ? line.in : line.out, all = is_gather ? line.out : line.in;
+  const bool is_known = (is_gather || is_scatter) && part > 0 && all > part && all % part == 0;
+  return is_known && all / part <= kMost ? static_cast<int32_t>(all / part) : -1;
+}
+
 // Signals with which a launcher stops what is left of a job.
 bool is_stopped(int32_t exit_code) {
   return exit_code == 0 || signal_of(exit_code) == 15 || signal_of(exit_code) == 2;
@@ -166,6 +175,7 @@ void TorchJob::add_timeout(size_t row) {
   TorchGroup& group = line.description.empty() && groups_.contains(name) ? groups_.at(name)
                                                                          : group_of(name, line.description);
   has_timeouts_ = true;
+  group.size = std::max(group.size, members_of(line));
   if (is_point_to_point(line)) {
     group.mixes_counts = true;
     group.transfers.emplace(line.rank, &line);
@@ -332,6 +342,8 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
       stall.behind.push_back(rank);
     } else if (position.completed < stall.seq) {
       wait(rank, position.progress, started == position.started.end() ? std::string() : started->second);
+    } else if (!position.timeouts.empty()) {
+      stall.ahead.emplace(rank, position.timeouts.begin()->second);
     }
   }
   if (stall.by_func.size() == 1) stall.func = stall.by_func.begin()->first;
@@ -390,7 +402,8 @@ void TorchJob::find_stalls() {
       stall.kind = StallKind::kOtherOp;
     } else if (is_known && !stall.behind.empty()) {
       stall.kind = StallKind::kNeverJoined;
-    } else if (is_known && stall.is_whole && stall.silent.empty() && stall.elsewhere.empty()) {
+    } else if (is_known && stall.is_whole && stall.silent.empty() && stall.elsewhere.empty() &&
+               stall.ahead.empty()) {
       stall.kind = StallKind::kStuck;
     } else {
       stall.kind = StallKind::kCannotTell;
@@ -461,6 +474,13 @@ std::vector<int32_t> TorchJob::without_lines() const {
 const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall) {
   if (stall.by_func.size() > 1) return &stall.by_func;
   return stall.by_size.size() > 1 ? &stall.by_size : nullptr;
+}
+
+std::string calls_text(const std::map<std::string, std::vector<int32_t>>& camps) {
+  std::string text;
+  for (const auto& [call, ranks] : camps)
+    text += (text.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
+  return text;
 }
 
 std::string operation_text(const Stall& stall) {

@@ -51,9 +51,10 @@ struct Stall {
   std::vector<int32_t> waiting, behind, dead;
   std::vector<int32_t> silent;  // members of which nothing, or no count, is known
   std::map<int32_t, const TorchLine*>
-      elsewhere;             // ranks that wait in a later operation of a group of this name
-  bool is_whole = false;     // all members are known
-  bool is_reported = false;  // a desync report names those behind
+      elsewhere;                              // ranks that wait in a later operation of a group of this name
+  std::map<int32_t, const TorchLine*> ahead;  // ranks on which it ended, and that wait in a later one
+  bool is_whole = false;                      // all members are known
+  bool is_reported = false;                   // a desync report names those behind
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
   std::map<std::string, const TorchLine*> proofs;                // of those
   // Longest wait that a line mentions; -1: not said.
@@ -126,6 +127,8 @@ inline int64_t signal_of(int64_t exit_code) {
 }
 // Who called what, by function if functions differ, else by size; null: nothing differs. Points into `stall`.
 const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall);
+// "rank 0: Reduce, ranks 1 and 5: AllGather"
+std::string calls_text(const std::map<std::string, std::vector<int32_t>>& camps);
 // "operation 8 of default_pg (AllReduce)"
 std::string operation_text(const Stall& stall);
 

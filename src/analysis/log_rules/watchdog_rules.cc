@@ -161,11 +161,11 @@ bool is_explained(const View& view) {
 }
 
 // "rank 0 waits in operation 96116 of it (AllReduce)"
-std::string elsewhere_text(const Stall& stall) {
+std::string elsewhere_text(const std::map<int32_t, const TorchLine*>& elsewhere) {
   constexpr size_t kShown = 4;
   std::string text;
   size_t reported = 0;
-  for (const auto& [rank, line] : stall.elsewhere) {
+  for (const auto& [rank, line] : elsewhere) {
     if (++reported > kShown) break;
     text += (reported == 1 ? "rank " : ", rank ") + std::to_string(rank) + " waits in operation " +
             std::to_string(line->seq - 1) + (line->func.empty() ? "" : " (" + line->func + ')');
@@ -199,9 +199,9 @@ std::optional<Hit> without_number(const View& view) {
   return hit;
 }
 
-std::string why_unknown(const View& view, const Stall& stall) {
+std::string why_unknown(const Stall& stall) {
   if (!stall.elsewhere.empty())
-    return "ranks wait in different operations: " + elsewhere_text(stall) +
+    return "ranks wait in different operations: " + elsewhere_text(stall.elsewhere) +
            (stall.group->name.empty() ? "; these lines do not name the group" : "");
   if (!stall.group->transfers.empty() && stall.behind.empty())
     return "PyTorch's lines do not name the other end of a send or receive";
@@ -210,12 +210,23 @@ std::string why_unknown(const View& view, const Stall& stall) {
            "compared";
   if (stall.group->is_clashing) return "two groups have this name";
   if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
-  if (stall.group->name.empty()) return "these lines name neither the group nor its members";
-  if (!stall.silent.empty()) return no_log(stall.silent);
-  std::string text = "every rank in these logs has called it";
-  return text + (view.torch().size() < 0 || !stall.group->is_world
-                     ? ", but they do not show how many ranks there are"
-                     : "");
+  std::string text;
+  if (stall.group->name.empty()) {
+    // Two groups may both have come to one number.
+    if (stall.by_func.size() > 1)
+      text = "they wait in different ones of that number (" + calls_text(stall.by_func) + "); ";
+    return text + "these lines name neither the group nor its members";
+  }
+  if (!stall.ahead.empty())
+    text = "it ended where " + elsewhere_text(stall.ahead) + ", so these ranks may count different calls; ";
+  if (!stall.silent.empty()) return text + no_log(stall.silent);
+  const auto members = static_cast<uint64_t>(std::max(stall.group->size, 0));
+  const size_t seen = stall.group->positions.size();
+  if (seen < members)
+    return text + "the group has " + wording::count(members, "rank") + ", and these logs have lines of " +
+           std::to_string(seen);
+  return text + "every rank in these logs has called it" +
+         (members == 0 ? ", but they do not show how many ranks there are" : "");
 }
 
 }  // namespace
@@ -228,13 +239,13 @@ std::vector<Hit> watchdog_other_op(const View& view) {
     const auto* const usual = largest_camp(*differing_calls(stall));
     for (const auto& camp : *differing_calls(stall)) {
       const auto& [call, ranks] = camp;
-      hit.what += (hit.what.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
       if (&camp != usual) hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
       const TorchLine* proof = stall.proofs.at(call);
       if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }
     std::sort(hit.ranks.begin(), hit.ranks.end());
-    hit.what = "ranks made different calls as " + operation_text(stall) + ": " + hit.what;
+    hit.what =
+        "ranks made different calls as " + operation_text(stall) + ": " + calls_text(*differing_calls(stall));
     hits.push_back(std::move(hit));
   }
   return hits;
@@ -443,7 +454,7 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
     if (!is_silence(stall)) hit.op_index.reset();
     hit.ranks = stall.group->is_world && is_silence(stall) ? stall.silent : Ranks();
     hit.what = "an operation did not end, and Lockstep cannot tell who held it up: " + who_waited(stall) +
-               "; " + why_unknown(view, stall);
+               "; " + why_unknown(stall);
     add_progress(stall, hit);
     hit.needed_evidence =
         stall.silent.empty()

@@ -141,6 +141,85 @@ TEST(Watchdog, AllThatCalledItAreStuckOnlyWhenAllAreKnown) {
   EXPECT_EQ(findings[0].needed_evidence, "the logs of rank 2, or dumps of PyTorch's Flight Recorder");
 }
 
+// Every member of an all-gather gives one part, so its sizes say how many there are.
+TEST(Watchdog, SizesOfPartsTellHowManyRanksThereAre) {
+  const auto gathered = [](int rank, const Group& group, int parts) {
+    std::string text = gave_up(rank, group, rank, 9, 9, "_ALLGATHER_BASE", 26);
+    const std::string out = "NumelOut=26,";
+    return text.replace(text.find(out), out.size(), "NumelOut=" + std::to_string(parts * 26) + ",");
+  };
+  const std::string both = gathered(0, kWorld, 2) + gathered(1, kWorld, 2);
+  EXPECT_EQ(ids(findings_of(both)), std::vector<std::string>{"stuck-in-gpu.watchdog"});
+  auto findings = findings_of(gathered(0, kWorld, 4) + gathered(1, kWorld, 4));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  findings = findings_of(gathered(0, kData, 4) + gathered(1, kData, 4));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_TRUE(findings[0].ranks.empty());
+  EXPECT_NE(findings[0].statement.find("the group has 4 ranks, and these logs have lines of 2"),
+            std::string::npos)
+      << findings[0].statement;
+  // An all-reduce gives and gets alike.
+  EXPECT_EQ(ids(findings_of(gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9))),
+            std::vector<std::string>{"evidence-missing.watchdog"});
+}
+
+// It would have ended on neither: what they count is not the same.
+TEST(Watchdog, WhoEndedItAndWaitsInALaterOneMayCountOtherCalls) {
+  const std::string both = options(0, kWorld, 0, 2) + gave_up(0, kWorld, 0, 9, 14);
+  const auto findings = findings_of(both + gave_up(1, kWorld, 1, 13, 15, "_ALLGATHER_BASE"));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("it ended where rank 1 waits in operation 12 (AllGather)"),
+            std::string::npos)
+      << findings[0].statement;
+  // Without a wait of its own it only went on.
+  EXPECT_EQ(ids(findings_of(both + of_group(1, kWorld, 1) + status(9, 9))),
+            std::vector<std::string>{"stuck-in-gpu.watchdog"});
+}
+
+TEST(Watchdog, OfAnUnnamedGroupDifferentCallsOfOneNumberAreTold) {
+  const auto line = [](int rank, const std::string& op) {
+    return "[E ProcessGroupNCCL.cpp:737] [Rank " + std::to_string(rank) +
+           "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3742, OpType=" + op +
+           ", Timeout(ms)=1800000) ran for 1801750 milliseconds before timing out.\n";
+  };
+  const auto findings =
+      findings_of(line(0, "REDUCE") + line(1, "_ALLGATHER_BASE") + line(5, "_ALLGATHER_BASE"));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("(ranks 1 and 5: AllGather, rank 0: Reduce)"), std::string::npos)
+      << findings[0].statement;
+  EXPECT_EQ(findings_of(line(0, "REDUCE") + line(1, "REDUCE"))[0].statement.find("different"),
+            std::string::npos);
+}
+
+TEST(Watchdog, WhoseOwnTimeWasUpWaits) {
+  const auto dumps = [](const std::string& whose) {
+    return of_group(1, kWorld, 1) + "Received a dump signal due to a collective timeout from " + whose +
+           " and we will try our best. Last enqueued NCCL work: 55, last completed NCCL work: 12.\n";
+  };
+  const auto findings = findings_of(dumps("this local rank"));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("rank 1 waited for operation 12 of default_pg"), std::string::npos)
+      << findings[0].statement;
+  EXPECT_TRUE(findings_of(dumps("that")).empty());
+}
+
+TEST(Watchdog, AnOperationBrokenWithinAWordIsPutTogether) {
+  const std::string begin =
+      of_group(1, kWorld, 1) +
+      "Process group watchdog thread terminated with exception: [Rank 1] Watchdog caught "
+      "collective operation timeout: WorkNCCL(";
+  const std::string end =
+      ", NumelIn=2, NumelOut=2, Timeout(ms)=600000) ran for 600003 milliseconds before.\n";
+  for (const std::string broken : {"S\neqNum=9, OpType=ALLREDUCE", "SeqNum=9,\nOpType=ALLREDUCE"}) {
+    const auto findings = findings_of(begin + broken + end);
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(id_text(findings[0].id), "evidence-missing.watchdog");
+    EXPECT_EQ(findings[0].op_index, 8u) << broken;
+    EXPECT_EQ(findings[0].func, "AllReduce") << broken;
+  }
+}
+
 TEST(Watchdog, SendsAndReceivesHideWhoIsBehind) {
   const std::string transfer =
       head(1) +

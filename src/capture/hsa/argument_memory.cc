@@ -27,7 +27,7 @@ struct KnownPool {
   bool is_of_gpu;
 };
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what is written
+pthread_mutex_t g_areas_lock = PTHREAD_MUTEX_INITIALIZER;  // of what is written
 Area g_areas[kMostAreas];
 std::atomic<uint32_t> g_areas_used{0};  // those behind have never been taken
 KnownPool g_pools[kMostPools];
@@ -115,7 +115,7 @@ class ReadableMaps {
 };
 
 void add_area(uint64_t begin, uint64_t end) {
-  Locked locked(&g_lock);
+  Locked locked(&g_areas_lock);
   for (uint32_t i = 0; i < kMostAreas; ++i) {
     Area& area = g_areas[i];
     if (area.begin.load(std::memory_order_relaxed) != 0) continue;
@@ -130,7 +130,7 @@ void add_area(uint64_t begin, uint64_t end) {
 // In a forked child somebody may hold the lock for ever, and nothing is read.
 void forget(const void* memory) {
   if (memory == nullptr || !Session::get().running()) return;
-  Locked locked(&g_lock);
+  Locked locked(&g_areas_lock);
   const uint32_t used = g_areas_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
     if (g_areas[i].begin.load(std::memory_order_relaxed) == reinterpret_cast<uint64_t>(memory))

@@ -247,7 +247,7 @@ void SyntheticRun::add_kernels(int32_t rank, uint32_t op, Trace& trace) const {
                         node, start, end, kNoRow, 0, 2, 0});
   const uint32_t launch = trace.launches.append(
       {0, kCaller, static_cast<uint8_t>(graph != 0 ? LaunchKind::kGraph : LaunchKind::kKernel), op + 1, 77,
-       start + 10'000, start + 20'000, 0});
+       start + 10'000, start + 20'000, 0x7f001000});
   trace.kernels.append({0, kNoRow, text("void gemm<float, 4>(float*)"),
                         static_cast<uint8_t>(KernelKind::kCompute), gpu, 7, graph, node, start + 50'000,
                         end + 100'000, launch, op + 1, 4, 0});

@@ -424,6 +424,7 @@ TEST(Catalogue, EveryKindHasALine) {
   has[static_cast<size_t>(LineKind::kProgramRaised)] = true;   // by the words of a traceback
   has[static_cast<size_t>(LineKind::kRanksDiffer)] = true;     // by code: ProgramParser
   has[static_cast<size_t>(LineKind::kTracebackCut)] = true;    // the same
+  has[static_cast<size_t>(LineKind::kFrameAlone)] = true;      // the same
   has[static_cast<size_t>(LineKind::kUnknownWarning)] = true;  // what has no shape
   for (size_t kind = 0; kind < kLineKinds; ++kind) EXPECT_TRUE(has[kind]) << kNames[kind];
 }

@@ -41,6 +41,7 @@ class LogParser {
   bool beheaded(std::string_view text);
   std::string_view respaced(std::string_view text);
   uint32_t process_without_name(int32_t rank);
+  void lone_frame();
   bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;
   void resolve_ranks();
   static bool may_be_glued(const Head& head);

@@ -34,6 +34,7 @@ class Pattern {
   bool match(std::string_view text, Captures& captures) const;
   // The literal text before the first hole.
   std::string_view head() const;
+  bool is_whole() const { return whole_; }  // ends with `$`
 
  private:
   enum class Part : uint8_t { kLiteral, kInt, kHex, kNum, kWord, kSkip, kText, kRest };

@@ -66,11 +66,25 @@ void LogParser::end_file() {
     const uint32_t process = process_without_name(rank_of_prefix(mark));
     if (process != kNobody) keep(LineKind::kTracebackCut, process, false, captures);
   }
+  lone_frame();
   model_.coverage.cut_lines += splitter_.cut_lines();
   model_.coverage.cut_bytes += splitter_.cut_bytes();
   model_.coverage.zero_bytes += splitter_.zero_bytes();
   model_.states.back().has_holes = splitter_.zero_bytes() > 0;
   model_.states.back().is_open = splitter_.is_open();
+}
+
+// Where nothing else is understood, a stack without its words still tells where a rank failed.
+void LogParser::lone_frame() {
+  FileState& state = model_.states.back();
+  const std::string_view frame = program_.lone_frame(line_);
+  if (state.is_understood || frame.empty()) return;
+  state.is_understood = true;
+  line_text_ = frame;
+  Captures captures;
+  captures.text[captures.count++] = frame;
+  const uint32_t process = process_without_name(rank_of_prefix(frame));
+  if (process != kNobody) keep(LineKind::kFrameAlone, process, false, captures);
 }
 
 // Of a file whose lines a terminal broke, a line and what may be the rest of it. Padding up to the edge is
@@ -216,7 +230,8 @@ bool LogParser::program_line(std::string_view text) {
                          line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
                          line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure ||
                          line.kind == LineKind::kRanksAbsent || line.kind == LineKind::kRanksReady ||
-                         line.kind == LineKind::kRanksDiffer;
+                         line.kind == LineKind::kRanksDiffer || line.kind == LineKind::kSwitchXid ||
+                         line.kind == LineKind::kTaskListed || line.kind == LineKind::kNcclPackage;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;

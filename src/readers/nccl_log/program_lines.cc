@@ -50,11 +50,18 @@ std::string_view exception_of(std::string_view text) {
   return is_end && is_exception ? name : std::string_view();
 }
 
+// A launcher's mark, or nothing: what stands before a row that is alone in its line.
+bool is_mark(std::string_view text) {
+  text = trimmed(text);
+  return text.empty() || text.back() == ':' || text.back() == ']' || text.back() == ')';
+}
+
 // Where a row fits. Source text of a traceback, `f"NCCL error: {text}"`, fits none.
 size_t place_of(const Pattern& pattern, std::string_view text, Captures& captures) {
   for (size_t at = text.find(pattern.head()); at != kNo; at = text.find(pattern.head(), at + 1)) {
     const bool is_source = text.substr(at + pattern.head().size()).starts_with('{');
-    if (!is_source && pattern.match(text.substr(at), captures)) return at;
+    if (is_source || (pattern.is_whole() && !is_mark(text.substr(0, at)))) continue;
+    if (pattern.match(text.substr(at), captures)) return at;
   }
   return kNo;
 }
@@ -87,12 +94,23 @@ bool is_consequence(std::string_view name, std::string_view text) {
       "RayActorError",        "ActorDiedError",         "RayTaskError",       "EngineDeadError",
       "ConnectionError",      "BrokenPipeError",        "EOFError",           "TimeoutError",
       "ConnectionResetError", "ProcessExitedException", "CalledProcessError", "SignalException"};
-  static constexpr std::array<std::string_view, 9> kWords = {
-      "NCCL", "nccl", "Gloo", "gloo", "ollective", "onnection closed", "imed out", "store", "process group"};
+  static constexpr std::array<std::string_view, 10> kWords = {
+      "NCCL",     "nccl",  "Gloo",          "gloo",  "ollective", "onnection closed",
+      "imed out", "store", "process group", "DeepEP"};
   return std::any_of(kNames.begin(), kNames.end(),
                      [&](std::string_view word) { return name.ends_with(word); }) ||
          std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return text.find(word) != kNo; });
+}
+
+// Of a stack of Python, or of C++ as PyTorch prints it.
+bool is_frame(std::string_view text) {
+  const size_t file = text.find("File \"");
+  if (file != kNo) {
+    const size_t line = text.find("\", line ", file);
+    return line != kNo && text.find(", in ", line) != kNo;
+  }
+  return text.find("frame #") != kNo && text.find("c10d::") != kNo;
 }
 
 }  // namespace
@@ -121,6 +139,10 @@ ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
     line.text = is_behind_logger ? trimmed(text.substr(at)) : words_of(text, at);
     line.last_warning = last_warning_of(text);
     return line;
+  }
+  if (tracebacks_.empty() && is_frame(text)) {
+    lone_frame_ = trimmed(text).substr(0, kFrameMost);
+    lone_frame_number_ = number_;
   }
   return line;
 }
@@ -195,7 +217,6 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
 }
 
 void ProgramParser::frame(std::string_view text, const std::string& mark) {
-  constexpr size_t kFrameMost = 240;
   if (text.starts_with(' ')) {
     frame_line_ = lines_;
     if (!trimmed(text).starts_with("File \"")) return;
@@ -206,6 +227,11 @@ void ProgramParser::frame(std::string_view text, const std::string& mark) {
   }
   is_end_cut_ = !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
                 std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+std::string_view ProgramParser::lone_frame(uint64_t& number) const {
+  number = lone_frame_number_;
+  return lone_frame_;
 }
 
 std::string_view ProgramParser::cut_off(std::string& mark, uint64_t& number) const {

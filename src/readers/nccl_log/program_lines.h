@@ -40,8 +40,11 @@ class ProgramParser {
   // At the end of a file, the last frame of a traceback that ends before the words of its exception; empty:
   // none. `mark`: the launcher's; `number`: of its line.
   std::string_view cut_off(std::string& mark, uint64_t& number) const;
+  // The last frame of a stack whose beginning is not in the file; empty: none.
+  std::string_view lone_frame(uint64_t& number) const;
 
  private:
+  static constexpr size_t kFrameMost = 240;
   static constexpr uint64_t kTracebackLines = 500;
   static constexpr size_t kTracebacksMost = 64;
   static constexpr uint64_t kLastErrorLines = 16;  // of other processes between
@@ -66,6 +69,8 @@ class ProgramParser {
   std::string frame_, frame_mark_;              // the last frame of a traceback that is open, and its mark
   uint64_t number_ = 0, frame_number_ = 0;      // in the file, of the line that is read and of that frame
   uint64_t frame_line_ = 0;                     // and the last line of it
+  std::string lone_frame_;                      // the last one outside a traceback
+  uint64_t lone_frame_number_ = 0;              // and its line in the file
   bool is_end_cut_ = false;                     // the line behind it may be half of an exception's name
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
   std::string absent_mark_;                     // and the launcher's mark before its heading

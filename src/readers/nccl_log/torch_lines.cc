@@ -32,6 +32,11 @@ size_t find(std::string_view text, std::string_view word) {
 }
 bool has(std::string_view text, std::string_view word) { return find(text, word) != kNo; }
 
+// A watchdog's line that breaks off within its operation.
+bool is_half_work(std::string_view text) {
+  return has(text, "operation timeout: WorkNCCL(") && !has(text, "ran for ");
+}
+
 // Finds `word` and matches `pattern` there.
 bool match(std::string_view text, std::string_view word, const Pattern& pattern, Captures& captures) {
   const size_t at = find(text, word);
@@ -174,7 +179,9 @@ bool TorchParser::broken(std::string_view text, const Here& here) {
   const std::string begin = std::exchange(broken_, {});
   const bool is_rest = !has(text, "ProcessGroupNCCL.cpp") && rank_of_prefix(text) < 0;
   if (!is_rest) return false;
-  std::string joined = begin + (begin.ends_with(' ') ? "" : " ") + std::string(text);
+  // The parts of an operation are separated by commas: one that ends otherwise was broken within a word.
+  const bool is_in_word = is_half_work(begin) && !begin.ends_with(',');
+  std::string joined = begin + (is_in_word || begin.ends_with(' ') ? "" : " ") + std::string(text);
   if (joined.size() > kBrokenMost || !is_half_mismatch(joined)) return sentence(joined, here);
   broken_ = std::move(joined);
   return true;
@@ -197,6 +204,7 @@ bool TorchParser::sentence(std::string_view text, const Here& here) {
     if (!has(text, "Watchdog caught collective operation timeout")) return false;
     line.remark = TorchRemark::kSignal;
   }
+  if (is_half_work(text) && text.size() <= kBrokenMost) broken_ = text;
   keep(std::move(line), here);
   return true;
 }
@@ -231,6 +239,7 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
       line.seq = count_of(captures[0]);
     if (match(text, "collective timeout from ", kFrom, captures) && captures[0].find_first_not_of(' ') == kNo)
       line.other_rank = to_small(captures[1]);
+    if (has(text, "collective timeout from this local rank")) line.other_rank = line.rank;
     return true;
   }
   if (has(text, "Observed flight recorder dump signal from another rank")) {

@@ -46,15 +46,23 @@ class WordFilter {
   // sigquit, connectFullMesh, refused, No route, Socket closed, writev, SocketImpl, TCPStore, remainder,
   // shutdown, temporarily, new thread, CANCELLED, socket, NET/IB, ibv_, WARN, world size, Culprit rank, ready
   // ranks, terminated, received signal, device handle, NVML, amdgpu, deadlock, Exception, WorkerProc,
-  // initialization, *ERROR* ring, GPUs, Cable, Link, Uncorrected, Primary job, unstuck, block found
+  // initialization, *ERROR* ring, GPUs, Cable, Link, Uncorrected, Primary job, unstuck, block found, NULL
+  // value, non-zero status, Peer GPU, DeepEP, UCX  ERROR, heartbeats, incarnation, jax_worker, JAX,
+  // Coordination service, failed to start, an issue, watchdog_timeout, Illegal, Aborted, backtrace, SIG...
+  // received, killed by, process pool, scheduler, Node failure, child process, nvidia-nccl-cu, NVIDIA driver,
+  // Cuda failure, Assertion; and frames of stacks: File "x", frame #3
   static constexpr std::string_view kWindows[] = {
-      "NCCL", "llec", "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st", "nks:", "rror", "t CU",
-      "t HI", "AILE", "ceba", "of m", "ng f", "dBar", "out ", "d by", "n co", "died", "lled", "cclI", "om_k",
-      "om-k", "DUE ", " dum", "Xid ", "symb", "arn>", "dled", "emot", "ccl.", "llen", "W Ex", "s fa", "PU r",
-      "stT:", "Dupl", "nexp", "gnal", "it c", "ss n", "UNNI", "_ABO", "bpro", "sigq", "lMes", "refu", "No r",
-      "t cl", "itev", "Impl", "TCPS", "aind", "hutd", "mpor", "w th", " SIG", "CELL", "ocke", "NET/", "ibv_",
-      " WAR", "worl", "Culp", "eady", "e ha", "I ha", "NVML", "amdg", "eadl", "xcep", "rPro", "zati", "R* r",
-      "GPUs", "Cabl", "Link", "corr", "y jo", "nstu", "k fo"};
+      "NCCL", "llec",  "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st", "nks:", "rror", "t CU",
+      "t HI", "AILE",  "ceba", "of m", "ng f", "dBar", "out ", "d by", "n co", "died", "lled", "cclI", "om_k",
+      "om-k", "DUE ",  " dum", "Xid ", "symb", "arn>", "dled", "emot", "ccl.", "llen", "W Ex", "s fa", "PU r",
+      "stT:", "Dupl",  "nexp", "gnal", "it c", "ss n", "UNNI", "_ABO", "bpro", "sigq", "lMes", "refu", "No r",
+      "t cl", "itev",  "Impl", "TCPS", "aind", "hutd", "mpor", "w th", " SIG", "CELL", "ocke", "NET/", "ibv_",
+      " WAR", "worl",  "Culp", "eady", "e ha", "I ha", "NVML", "amdg", "eadl", "xcep", "rPro", "zati", "R* r",
+      "GPUs", "Cabl",  "Link", "corr", "y jo", "nstu", "k fo", "NULL", "o st", "er G", "epEP", "X  E", "tbea",
+      "carn", "ax_w",  "JAX ", "inat", "an i", "dog_", "gal ", "bort", "cktr", " SIG", "ss p", "sche", "e fa",
+      "hild", "-ncc",  "IDIA", "ilur", "sser", "CUDA", "aptu", "IPv4", "gine", "eati", "hann", "MINA", "GNAL",
+      "egfa", "otec",  "opco", "gfxh", "ncor", "vLLM", "nabl", "lots", "_INI", "ssh:", "erif", "unch", "Errn",
+      "y in", "le \"", "me #"};
   static size_t pair_at(std::string_view text, size_t end) {
     return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
            static_cast<unsigned char>(text[end]);
