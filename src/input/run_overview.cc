@@ -107,18 +107,11 @@ std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSi
   return run::mode_text(most);
 }
 
-bool is_amd(const model::Trace& trace, const std::string& model) {
-  const auto sources = trace.ops.all(&model::OpTable::gpu_source);
-  constexpr auto kHsa = static_cast<uint8_t>(model::GpuTimeSource::kHsa);
-  // 1002 is the PCI vendor id of AMD. Where no model is known, times that HSA gave show it.
-  return model.find("AMD") != std::string::npos || model.starts_with("PCI 1002:") ||
-         std::find(sources.begin(), sources.end(), kHsa) != sources.end();
-}
-
 // As PyTorch and the vendors' tools call it.
 std::string device_name(const model::Trace& trace, const ProcessOverview& process) {
   if (!process.pci.empty() || process.device < 0) return process.pci;
-  return (is_amd(trace, process.gpu_model) ? "hip:" : "cuda:") + std::to_string(process.device);
+  return (model::is_amd(trace.processes.row(0), trace.strings) ? "hip:" : "cuda:") +
+         std::to_string(process.device);
 }
 
 ProcessOverview look_at(const model::Trace& trace) {

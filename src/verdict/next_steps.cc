@@ -82,11 +82,13 @@ std::string command_of(Look look, const Who& who) {
     case Look::kState:
       return "ps -o pid,stat,etime,args -p " + pid;
     case Look::kGpu:
-      // An address names the GPU, however devices are numbered.
+      // An address names the GPU, however devices are numbered; AMD's tools count them their own way.
+      if (who.is_amd) return is_plain(who.pci, ".:") ? "amd-smi metric -g " + who.pci : "amd-smi metric";
       if (is_plain(who.pci, ".:")) return "nvidia-smi -q -i " + who.pci;
       return who.device >= 0 ? "nvidia-smi -q -i " + std::to_string(who.device) : "";
     case Look::kKernelLog:
-      return "dmesg -T | grep -iE 'out of memory|killed process|xid'";
+      return std::string("dmesg -T | grep -iE 'out of memory|killed process|") +
+             (who.is_amd ? "amdgpu'" : "xid'");
     case Look::kNothing:
       break;
   }

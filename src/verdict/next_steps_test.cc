@@ -78,6 +78,16 @@ TEST(NextSteps, LookAtWhatTheFindingIsAbout) {
   EXPECT_EQ(steps(of)[0], "ssh node-001 nvidia-smi -q -i 0000:1b:00.0");
 }
 
+TEST(NextSteps, LookAtAmdsGpusWithAmdsTools) {
+  Case of{.id = FindingId::kStuckInGpu};
+  of.who.is_amd = true;
+  EXPECT_EQ(steps(of)[0], "ssh node-001 amd-smi metric");
+  of.who.pci = "0000:1b:00.0";
+  EXPECT_EQ(steps(of)[0], "ssh node-001 amd-smi metric -g 0000:1b:00.0");
+  of.id = FindingId::kRankDead;
+  EXPECT_EQ(steps(of)[0], "ssh node-001 dmesg -T | grep -iE 'out of memory|killed process|amdgpu'");
+}
+
 TEST(NextSteps, OfASnapshotAreReadyToRunToo) {
   EXPECT_EQ(steps({.id = FindingId::kNeverJoinedSnapshot})[0], "ssh node-001 py-spy dump --pid 4259");
   EXPECT_EQ(steps({.id = FindingId::kNeverJoinedStacks})[0], "ssh node-001 py-spy dump --pid 4259");

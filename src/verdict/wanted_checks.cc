@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text/wording.h"
+#include "model/names/who.h"
 #include "verdict/link_checks.h"
 #include "verdict/link_evidence.h"
 #include "verdict/transfers.h"
@@ -29,8 +30,7 @@ bool has_amd_gpus(const Finding& finding, const std::vector<Evidence>& evidence)
     if (!of.job) continue;
     for (const model::JobProcess& process : of.job->processes) {
       if (!is_on(finding, std::string(of.job->text(process.row.host)))) continue;
-      const std::string_view model = of.job->text(process.row.gpu_model);
-      if (model.find("AMD") != model.npos || model.starts_with("gfx")) return true;
+      if (model::is_amd(process.row, of.job->strings)) return true;
     }
   }
   return false;

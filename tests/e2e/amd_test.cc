@@ -56,6 +56,25 @@ TEST_F(Amd, SwitchesOfTheSdkThatAreOff) {
       << finished;
 }
 
+TEST_F(Amd, WordsThatNobodyKnowsAreSaid) {
+  for (const char* word : {"OFF", "copy", " off"}) {
+    const Finished finished = variables({{"LOCKSTEP_HSA", std::string("print,") + word}});
+    EXPECT_TRUE(has(finished.err, "LOCKSTEP_HSA has a word that nobody knows, and that is ignored: \"" +
+                                      std::string(word) + '"'))
+        << finished;
+  }
+  EXPECT_FALSE(has(variables({{"LOCKSTEP_HSA", "print,,noargs,"}}).err, "nobody knows"));
+}
+
+// As the runtime reads it.
+TEST_F(Amd, TheOldToolsThatAreSwitchedOff) {
+  for (const char* off : {"0", "off", "No"}) {
+    const Finished finished = variables({{"HSA_TOOLS_ROCPROFILER_V1_TOOLS", off}});
+    EXPECT_TRUE(has(finished.err, "HSA_TOOLS_ROCPROFILER_V1_TOOLS is " + std::string(off) + ": a process"))
+        << finished;
+  }
+}
+
 TEST_F(Amd, NeitherWhereItIsOff) { EXPECT_EQ(variables({{"LOCKSTEP_HSA", "off,sdk"}}).out, "||\n"); }
 
 TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {
@@ -130,6 +149,25 @@ TEST_F(AmdJob, ReplaysOfAGraphAreOperationsWithTheirKernels) {
   EXPECT_EQ(ask("SELECT gpu_source, count(*), count(DISTINCT gpu_start_ns) FROM op GROUP BY 1"), "4|23|23\n")
       << "3 that were called, and 5 times 4";
   EXPECT_EQ(ask("SELECT kind, count FROM losses"), "");
+}
+
+// HIP counts among what ROCr's list has left; people look for the host's number.
+TEST_F(AmdJob, AGpuHasTheHostsNumberUnderTwoMasks) {
+  const struct {
+    std::map<std::string, std::string> masks;
+    std::string gpu;
+  } cases[] = {{{{"ROCR_VISIBLE_DEVICES", "2,3"}, {"HIP_VISIBLE_DEVICES", "1"}}, "  3  0000:14:00.0"},
+               {{{"CUDA_VISIBLE_DEVICES", "3"}, {"HIP_VISIBLE_DEVICES", "1"}}, "  1  0000:12:00.0"}};
+  for (const auto& of : cases) {
+    Argv argv = lockstep({"trace", "-o", "t.db", "--"});
+    for (const std::string& word : rank({"3", "-1", "0", "0"})) argv.push_back(word);
+    std::map<std::string, std::string> with = of.masks;
+    with["LOCKSTEP_SIM_GPUS"] = "4";
+    const Finished finished = do_here(argv, surroundings(with));
+    EXPECT_EQ(finished.code, 0) << finished;
+    const Finished info = do_here(lockstep({"info", "t.db"}));
+    EXPECT_TRUE(has(info.out, of.gpu)) << info;
+  }
 }
 
 TEST_F(AmdJob, ARankThatNeverCallsIsNamedWhileTheOthersKernelRuns) {

@@ -11,6 +11,7 @@
 #include "analysis/bandwidth/rates.h"
 #include "analysis/finding_hosts.h"
 #include "base/text/wording.h"
+#include "model/names/who.h"
 
 namespace lockstep::analysis::bandwidth {
 namespace {
@@ -98,8 +99,10 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   const Rate& rate = *slowest->second.worst;
   Finding finding(FindingId::kSlowLinkIntraHost);
   finding.ranks = common_ranks(job, slow, slowest->first);
+  bool is_amd = false;
   for (uint32_t row : job.comms[slowest->first].members) {
     const model::JobProcess& process = job.processes[job.members[row].process];
+    is_amd = is_amd || model::is_amd(process.row, job.strings);
     add_host(finding, job.text(job.hosts[process.host].name));
   }
   finding.comm = job.comm_name(slowest->first);
@@ -125,9 +128,10 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
         wording::duration(static_cast<int64_t>(of.lost_ns)) + " lost");
   }
   finding.evidence.push_back("bus bandwidth once all ranks had arrived, without waiting for late ranks");
-  finding.advice =
-      "Check the NVLink or PCIe state of these GPUs (nvidia-smi nvlink -s, error counters, link width), "
-      "and what else uses the link.";
+  finding.advice = std::string("Check the ") +
+                   (is_amd ? "xGMI or PCIe state of these GPUs (amd-smi xgmi"
+                           : "NVLink or PCIe state of these GPUs (nvidia-smi nvlink -s") +
+                   ", error counters, link width), and what else uses the link.";
   return finding;
 }
 

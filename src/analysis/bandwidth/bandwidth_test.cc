@@ -144,6 +144,17 @@ TEST(Bandwidth, NamesThePairThatIsSlowerThanItsEquals) {
   EXPECT_EQ(findings[0].comm, "tp2");
 }
 
+TEST(Bandwidth, AmdsLinksAreLookedAtWithAmdsTools) {
+  JobBuilder builder = pairs(4, {1, 1.02, 2, 0.99});
+  for (uint32_t rank = 0; rank < 8; ++rank)
+    builder.process(rank).row.gpu_model = builder.text("AMD Instinct MI300X");
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(findings[0].advice.starts_with("Check the xGMI or PCIe state of these GPUs (amd-smi xgmi, "))
+      << findings[0].advice;
+}
+
 TEST(Bandwidth, AHostWithoutANameIsNone) {
   model::Job job = pairs(4, {1, 1.02, 2, 0.99}).build();
   for (model::JobHost& host : job.hosts) host.name = 0;

@@ -173,7 +173,7 @@ class BrokenOff {
     builder_.blame(dead, finding);
     finding.statement = builder_.who(dead) + (dead.size() == 1 ? " is" : " are") +
                         " dead: gone without closing files while others run; nobody has waited long yet";
-    finding.advice = std::string(kLookAtTheDead);
+    finding.advice = builder_.look_at_the_dead();
     return finding;
   }
 

@@ -13,9 +13,6 @@ namespace lockstep::analysis::hang {
 inline constexpr std::string_view kOneOrder =
     "Call the operations of these communicators in one order on all ranks, or make one stream wait for the "
     "other.";
-inline constexpr std::string_view kLookAtTheDead =
-    "Check the last output of that process, dmesg (out-of-memory killer, Xid errors), and the launcher's exit "
-    "codes.";
 
 class FindingBuilder {
  public:
@@ -47,9 +44,14 @@ class FindingBuilder {
   void add_state(uint32_t actor, const Block& block, std::vector<std::string>& lines) const;
   // Who calls nothing more either, as Root::followers.
   void add_followers(const std::vector<uint32_t>& followers, std::vector<std::string>& lines) const;
+  // Advice, with the tools of those who make the job's GPUs.
+  std::string look_at_the_dead() const;
+  std::string look_at_the_gpu() const;
+  std::string look_at_the_gpus() const;
 
  private:
   model::Who who_is(uint32_t actor) const;
+  bool has_amd_gpus() const;
   void add_wait(const Block& block, size_t waiting, Finding& finding) const;
   const JobState& job_state_;
   const model::Job& job_;

@@ -380,6 +380,17 @@ TEST(Hang, NamesTheGpuWhoseKernelDoesNotBegin) {
   expect(findings_of(job.build()), FindingClass::kStuckInGpu, {2});
 }
 
+TEST(Hang, AmdsGpusAreLookedAtWithAmdsTools) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+    job.process(rank).row.gpu_clock = static_cast<uint8_t>(model::GpuClock::kAmdTicks);
+  }
+  EXPECT_EQ(findings_of(job.build()).at(0).advice,
+            "Check dmesg for errors of amdgpu, and amd-smi on these GPUs; another kernel of the job may hold "
+            "the GPU.");
+}
+
 // CUPTI reports a kernel once it is over. What it has not reported may run, and says nothing of who waits.
 TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
   JobBuilder job = ten_steps(4, 30'000);

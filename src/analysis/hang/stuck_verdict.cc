@@ -193,7 +193,7 @@ Finding network_finding(const JobState& job_state, const Block& block, size_t wa
     finding.evidence.push_back("and " +
                                wording::count(network.transfers().size() - kMostSteps, "more transfer"));
   finding.advice =
-      gpu ? "Check that GPU: nvidia-smi, dmesg for Xid errors, and what else runs on it."
+      gpu ? builder.look_at_the_gpu()
           : "Check the link between the two: port state and error counters of both NICs, and the switch between them.";
   return finding;
 }
@@ -297,9 +297,7 @@ Finding stuck_verdict(const JobState& job_state, const std::vector<Block>& block
                         ", and its kernel has run for " + wording::duration(block.waited_ns) + " on " +
                         (all_run ? "all of them" : builder.who(blamed) + " only");
   }
-  finding.advice =
-      "Check dmesg for Xid errors, and nvidia-smi on these GPUs; another kernel of the job may hold the "
-      "GPU.";
+  finding.advice = builder.look_at_the_gpus();
   const std::vector<model::JobProcess>& processes = job_state.job().processes;
   const bool are_steps_seen =
       std::any_of(processes.begin(), processes.end(), [](const model::JobProcess& process) {

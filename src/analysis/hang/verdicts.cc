@@ -195,7 +195,7 @@ class Verdicts {
     for (size_t i = 0; i < std::min(root.actors.size(), kMostStates); ++i) add_end(root.actors[i], finding);
     add_states(root.actors, at, finding);
     finding.advice =
-        dead ? std::string(kLookAtTheDead) : "Check that the host is up and its file system mounted.";
+        dead ? builder_.look_at_the_dead() : "Check that the host is up and its file system mounted.";
     out_.push_back(std::move(finding));
   }
 

@@ -349,9 +349,8 @@ void Reporter::report(const Turns& turns) {
   }
   finding.effect =
       Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
-  finding.evidence.push_back(wording::count(turns.ranks, "rank") +
-                             (turns.ranks == 1 ? " was" : " were") + " the latest of " +
-                             wording::count(turns.steps, "step"));
+  finding.evidence.push_back(wording::count(turns.ranks, "rank") + (turns.ranks == 1 ? " was" : " were") +
+                             " the latest of " + wording::count(turns.steps, "step"));
   for (const auto& [process, cost] : turns.costliest) {
     finding.evidence.push_back(job_.process_name(process) + " alone cost the others " + text(cost.middle) +
                                " (" + text(cost.low) + " to " + text(cost.high) + "), " +

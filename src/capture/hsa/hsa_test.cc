@@ -301,6 +301,26 @@ TEST_F(HsaTest, BarriersHaveRoomOfTheirOwnWhereAQueueMustNotOverflow) {
   f.expect_sums();
 }
 
+// Such a queue was fuller once than barriers may be added to, and none of its packets is without a signal.
+TEST_F(HsaTest, AQueueThatWasNearlyFullIsTimedOnceItIsEmpty) {
+  constexpr uint64_t kLater = 200;
+  ASSERT_TRUE(run({.is_idle = true}, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                auto* queue = hsa.make_queue(64);
+                for (int i = 0; i < 60; ++i)
+                  hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, hsa.make_signal())});
+                hsa.go();
+                for (uint64_t i = 0; i < kLater; ++i) {
+                  hsa.submit(queue, {FakeHsa::kernel(kCompute, 0, hsa.make_signal())});
+                  hsa.wait(queue);
+                }
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_GE(f.finished().size(), kLater);
+  EXPECT_LE(f.counters()["drop (sig pool)"], 60u);
+  f.expect_sums();
+}
+
 // A queue gets all of its signals or none: the second one's kernels have no times, and none is taken from
 // the first.
 TEST_F(HsaTest, SignalsForOneQueueOfTwo) {
@@ -723,7 +743,9 @@ TEST_F(HsaTest, CopiesByChoice) {
 }
 
 TEST_F(HsaTest, OffMeansOff) {
-  for (const auto& [name, value] : {std::pair{"LOCKSTEP_MODE", "off"}, std::pair{"LOCKSTEP_HSA", "off"}}) {
+  // With "sdk" another library of ours records, and there can be but one owner of a queue's signals.
+  for (const auto& [name, value] : {std::pair{"LOCKSTEP_MODE", "off"}, std::pair{"LOCKSTEP_HSA", "off"},
+                                    std::pair{"LOCKSTEP_HSA", "print,sdk"}}) {
     Environment with = environment();
     with.emplace_back(name, value);
     ASSERT_TRUE(run(

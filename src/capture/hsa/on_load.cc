@@ -44,7 +44,10 @@ void note(const char* what) { Session::get().add_note(format::kNoteHsa, what); }
 bool has_word(const char* word) { return format::has_word(getenv(format::kHsaSetting), word); }
 
 void load(const RootTable* root) {
-  if (has_word(format::kHsaOff) || !Session::get().open(format::Source::kHsa, {.record = record})) return;
+  // Beside its own client the SDK would have two owners of the signals.
+  if (has_word(format::kHsaOff) || has_word(format::kHsaSdk) ||
+      !Session::get().open(format::Source::kHsa, {.record = record}))
+    return;
   Session::get().file().header()->gpu_clock = format::GpuClock::kAmdTicks;
   char why[160];
   Runtime runtime{};

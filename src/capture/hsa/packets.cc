@@ -88,7 +88,10 @@ bool has_free_signal(TracedQueue& queue, ThreadLog* log) {
   if (__builtin_expect(is_free(), 1)) return true;
   // Some are collected here instead of waiting for our thread; few, as a launch waits for it.
   constexpr uint64_t kAtOnce = 64;
-  return queue.capacity != 0 && collect(queue, log, kAtOnce) != 0 && is_free();
+  if (queue.capacity == 0) return false;
+  // None of ours where another thread is at it: that one has perhaps freed some.
+  collect(queue, log, kAtOnce);
+  return is_free();
 }
 
 // Packets that may be in a queue. At most: what lies behind the newest kernel that is known to have ended may
@@ -97,10 +100,15 @@ uint64_t depth(const TracedQueue& queue, uint64_t before) {
   return queue.given + before + 1 - queue.finished.load(std::memory_order_acquire);
 }
 
-// Where a queue must not overflow, none is added to one that may be an eighth full, so that there are never
-// more of them than a sixteenth of the queue, whatever the program puts behind.
+// Where a queue must not overflow, a barrier is added to each kernel of one that is less than an eighth full,
+// then only now and then, and none if it may be nearly full: so they take an eighth of a queue at most,
+// whatever the program puts behind. Without those now and then nothing would tell that the queue has emptied.
 bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
-  const auto has_room = [&] { return depth(queue, before) < queue.size / 8; };
+  const auto has_room = [&] {
+    const uint64_t newest = queue.pending[(queue.head_seen - 1) & queue.mask].packet,
+                   behind = queue.given + before + 1 - newest, packets = depth(queue, before);
+    return packets < queue.size / 8 || (packets < queue.size / 4 * 3 && behind >= queue.size / 16);
+  };
   if (!g_runtime.must_not_overflow || has_room()) return true;
   collect(queue, log, UINT64_MAX);
   return has_room();
@@ -238,9 +246,10 @@ uint64_t collect(TracedQueue& queue, ThreadLog* log, uint64_t most) {
     queue.finished.store(pending.packet, std::memory_order_release);
     memory->start = memory->stop = 0;
     g_runtime.signal_store(signal, 1);
+    // Only now may the launching thread use this signal again: it stands at 1, without stamps. At once, as
+    // that thread may be out of signals while many are collected.
+    queue.tail.store(tail + 1, std::memory_order_release);
   }
-  // Only now may the launching thread use these signals again: each stands at 1, without stamps.
-  queue.tail.store(tail, std::memory_order_release);
   queue.is_collecting.store(false, std::memory_order_release);
   return tail - begin;
 }

@@ -5,6 +5,7 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -20,21 +21,23 @@ namespace {
 constexpr const char *kHsaTools = "HSA_TOOLS_LIB", *kOldTools = "HSA_TOOLS_ROCPROFILER_V1_TOOLS",
                      *kSdkTools = "ROCP_TOOL_LIBRARIES";
 
+std::vector<std::string> words_of(const char* variable, char separator) {
+  const char* set = std::getenv(variable);
+  std::vector<std::string> found;
+  std::istringstream words(set != nullptr ? set : "");
+  for (std::string word; std::getline(words, word, separator);) {
+    if (!word.empty()) found.push_back(word);
+  }
+  return found;
+}
+
 // One of the two lists: its variable, what stands between its paths, and our library for it.
 struct ToolList {
   const char* variable;
   char separator;
   const std::string& ours;
 
-  std::vector<std::string> paths() const {
-    const char* set = std::getenv(variable);
-    std::vector<std::string> found;
-    std::istringstream words(set != nullptr ? set : "");
-    for (std::string word; std::getline(words, word, separator);) {
-      if (!word.empty()) found.push_back(word);
-    }
-    return found;
-  }
+  std::vector<std::string> paths() const { return words_of(variable, separator); }
   // Another copy of our library is ours too, as an installed one is beside a build.
   bool is_ours(const std::string& path) const {
     std::error_code error;
@@ -94,6 +97,19 @@ std::string missing_file(const ToolList& list) {
   return {};
 }
 
+// Capture passes over it: who writes "OFF" would not learn that kernels are recorded.
+std::string unknown_word() {
+  for (const std::string& word : words_of(format::kHsaSetting, ',')) {
+    constexpr std::string_view kKnown[] = {
+        format::kHsaOff, format::kHsaCopies, format::kHsaNoArguments, format::kHsaDeviceArguments,
+        format::kHsaSdk, format::kHsaRanges, format::kHsaPrint};
+    if (std::find(std::begin(kKnown), std::end(kKnown), word) == std::end(kKnown))
+      return std::string(format::kHsaSetting) + " has a word that nobody knows, and that is ignored: \"" +
+             word + '"';
+  }
+  return {};
+}
+
 std::string no_sdk_times(const ToolList& list) {
   if (!list.can_hold_ours()) return std::string(kSdkTools) + " cannot hold a path with a colon: " + list.ours;
   for (const char* name : {kEnabled, kForce}) {
@@ -127,6 +143,7 @@ bool expects_hsa(const CaptureLibraries& libraries) {
 
 std::string no_amd_times(const CaptureLibraries& libraries) {
   if (!expects_hsa(libraries)) return {};
+  if (std::string unknown = unknown_word(); !unknown.empty()) return unknown;
   if (uses_sdk(libraries)) return no_sdk_times(sdk_tools(libraries));
   const ToolList list = hsa_tools(libraries);
   if (!list.can_hold_ours())
@@ -137,9 +154,9 @@ std::string no_amd_times(const CaptureLibraries& libraries) {
       return std::string(kHsaTools) + " also names " + tool +
              ": if that times kernels, ours records launches only";
   }
-  const char* old = std::getenv(kOldTools);
-  if (old != nullptr && std::string_view(old) == "0")
-    return std::string(kOldTools) + " is 0: a process with rocprofiler's SDK will not load our library";
+  if (is_switched_off(kOldTools))
+    return std::string(kOldTools) + " is " + std::getenv(kOldTools) +
+           ": a process with rocprofiler's SDK will not load our library";
   return {};
 }
 

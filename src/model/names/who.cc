@@ -39,11 +39,20 @@ Who who(const Process& process, const StringPool& strings) {
           .host = std::string(strings[process.host]),
           .pci = std::string(strings[process.pci]),
           .boot_id = std::string(strings[process.boot_id]),
-          .gone = process.closed != 0};
+          .gone = process.closed != 0,
+          .is_amd = is_amd(process, strings)};
+}
+
+bool is_amd(const Process& process, const StringPool& strings) {
+  if (process.gpu_clock != static_cast<uint8_t>(GpuClock::kUnknown))
+    return process.gpu_clock == static_cast<uint8_t>(GpuClock::kAmdTicks);
+  const std::string_view model = strings[process.gpu_model];
+  // 1002 is the PCI vendor id of AMD; a tool that knows no product has the architecture.
+  return model.find("AMD") != model.npos || model.starts_with("PCI 1002:") || model.starts_with("gfx");
 }
 
 int32_t host_device(int32_t ordinal, std::string_view visible) {
-  // CUDA renumbers from 0 what CUDA_VISIBLE_DEVICES lists: the ordinal is a place in that list. A UUID in
+  // CUDA and HIP renumber from 0 what is listed: the ordinal is a place in that list. A UUID in
   // that place names the device without a number.
   if (ordinal < 0 || visible.empty()) return ordinal;
   for (int32_t at = 0;; ++at) {

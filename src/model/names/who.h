@@ -22,6 +22,7 @@ struct Who {
   std::string host{}, pci{};  // empty unknown
   std::string boot_id{};      // in hex; what names this boot of the host
   bool gone = false;          // it has ended, as far as anything shows
+  bool is_amd = false;        // its GPU, as far as anything shows
 
   // "rank 5", else "pid 1234", else "GPU 3", else "a process": where the host is said already.
   std::string label() const;
@@ -36,8 +37,11 @@ struct Who {
 
 Who who(const Process& process, const StringPool& strings);
 
+// By the clock of its GPU's times, else by the model. False also where neither is known.
+bool is_amd(const Process& process, const StringPool& strings);
+
 // The host's number of the device that a process calls `ordinal`: the process counts those alone that its
-// environment shows it (`visible`, CUDA_VISIBLE_DEVICES as set). -1 where that names devices other than by
+// environment shows it (`visible`, Process::visible_devices). -1 where that names devices other than by
 // number.
 int32_t host_device(int32_t ordinal, std::string_view visible);
 

@@ -44,6 +44,22 @@ TEST(Who, CountsGpusAsTheHostDoes) {
   EXPECT_EQ(host_device(-1, "4,5"), -1);
 }
 
+TEST(Who, AGpuIsAmdsByItsClockOrItsModel) {
+  StringPool strings;
+  const auto is_amds = [&](GpuClock clock, std::string_view model) {
+    Process process{};
+    process.gpu_clock = static_cast<uint8_t>(clock);
+    process.gpu_model = strings.intern(model);
+    return is_amd(process, strings);
+  };
+  EXPECT_TRUE(is_amds(GpuClock::kAmdTicks, "Arcturus GL-XL"));
+  EXPECT_FALSE(is_amds(GpuClock::kNvidiaNs, "NVIDIA H200"));
+  for (const char* model : {"AMD Instinct MI300X", "PCI 1002:74a1", "gfx942"})
+    EXPECT_TRUE(is_amds(GpuClock::kUnknown, model)) << model;
+  EXPECT_FALSE(is_amds(GpuClock::kUnknown, "NVIDIA H200"));
+  EXPECT_FALSE(is_amds(GpuClock::kUnknown, ""));
+}
+
 TEST(Who, IsCalledByWhatIsKnown) {
   EXPECT_EQ((Who{.device = 3, .pid = 4711}.label()), "pid 4711");
   EXPECT_EQ((Who{.device = 3, .pid = -1}.label()), "GPU 3");

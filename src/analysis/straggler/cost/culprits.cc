@@ -34,6 +34,7 @@ constexpr double kEcho =
 constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
 constexpr double kTie = 0.5;         // how often one of two that cost alike costs more
 constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
+constexpr double kMuch = 2;          // times the least that counts
 
 using Series = std::vector<float>;
 
@@ -272,13 +273,27 @@ class Trial {
   }
 
   // Against those who are no suspects: of ranks that are late together, as all of a host, none is the others'
-  // chance.
+  // chance. Who is late in each step is late by more than the least that counts, as a healthy rank is not:
+  // either tells.
   bool is_a_habit(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
-    const bool each_step = pattern.events == pattern.late.size();
+    if (by_chance(culprit, pattern.least_ns, pattern.events) <= kMostLikely) return true;
+    if (!is_in_each_step(pattern)) return false;
+    const double more_ns = kMuch * pattern.least_ns;
+    const auto times = std::count_if(pattern.late.begin(), pattern.late.end(), [&](size_t step) {
+      return static_cast<double>(cost_of(culprit.row)[step]) >= more_ns;
+    });
+    return by_chance(culprit, more_ns, static_cast<size_t>(times)) <= kMostLikely;
+  }
+
+  static bool is_in_each_step(const Pattern& pattern) { return pattern.events == pattern.late.size(); }
+
+  // How likely it would be late `events` times by at least `least_ns`.
+  double by_chance(const Culprit& culprit, double least_ns, size_t events) const {
+    const Pattern& pattern = culprit.pattern;
     const auto times_late = [&](const Series& cost) {
-      return each_step ? late_steps(cost, pattern.least_ns)
-                       : count_events(cost, costs_.first, pattern.least_ns);
+      return is_in_each_step(pattern) ? late_steps(cost, least_ns)
+                                      : count_events(cost, costs_.first, least_ns);
     };
     Series latest = costs_.others;
     size_t all = times_late(latest);
@@ -291,13 +306,13 @@ class Trial {
       if (i != culprit.row) all += times_late(cost);
       for (size_t step = 0; step < steps(); ++step) latest[step] = std::max(latest[step], cost[step]);
     }
-    const size_t occasions = std::max(times_late(latest), pattern.events);
-    const double probability = static_cast<double>(all + pattern.events) / static_cast<double>(occasions) /
-                               static_cast<double>(ranks);
-    double likely = chance(pattern.events, occasions, probability, ranks);
+    const size_t occasions = std::max(times_late(latest), events);
+    const double probability =
+        static_cast<double>(all + events) / static_cast<double>(occasions) / static_cast<double>(ranks);
+    double likely = chance(events, occasions, probability, ranks);
     if (pattern.kind == Pattern::Kind::kPeriodic)
       likely *= std::pow(kRegularGap, static_cast<double>(pattern.events - 2));
-    return likely <= kMostLikely;
+    return likely;
   }
 
   size_t late_steps(const Series& cost, double least_ns) const {

@@ -194,6 +194,15 @@ TEST(Culprits, WereLateTooOftenForChance) {
   EXPECT_EQ(named(times(64, 4)), Ranks{1});
 }
 
+// Two ranks are late by turns by 1.6 ms, and from the middle on one of them by more in each step.
+TEST(Culprits, OfEachStepStandOutFromWhatIsLittle) {
+  const DelayCost costs = costs_of(2, 30, [](size_t rank, size_t step) {
+    if (step < 16) return step * 7 / 3 % 2 == rank ? 1.6 : 0.0;
+    return rank == 1 ? 6.0 : 0.0;
+  });
+  EXPECT_EQ(named(costs), Ranks{1});
+}
+
 TEST(Culprits, EqualDistancesAreEvidence) {
   const auto times = [](size_t count) {
     return costs_of(2, kSteps, [=](size_t rank, size_t step) {

@@ -23,8 +23,16 @@ constexpr double kWarmLength = 1.5;   // times the usual: a long step
 constexpr double kOwnSteps = 0.002;   // of the run: what a rank is blamed for that may be named
 constexpr float kGoodPart = 0.25f;    // of a step's loss
 constexpr float kUnevenShare = 0.5f;  // of a pause that all ranks make
+constexpr size_t kNear = 8;           // steps on either side: more than an evaluation has
 
 double median(std::vector<double> values) { return values.empty() ? 0 : upper_median(std::span(values)); }
+
+// Of the steps around one: what goes on for longer is no pause.
+double near_median(const std::vector<double>& lengths, size_t at) {
+  const size_t first = at - std::min(at, kNear), last = std::min(at + kNear + 1, lengths.size());
+  return median(
+      {lengths.begin() + static_cast<ptrdiff_t>(first), lengths.begin() + static_cast<ptrdiff_t>(last)});
+}
 
 std::vector<double> lengths_of(const Steps& steps) {
   std::vector<double> lengths;
@@ -148,8 +156,9 @@ class Adder {
     const double usual = median(own);
     costs_.uneven_ns.resize(steps);
     for (size_t step = 1; step < steps; ++step) {
-      const double after = step < lengths.size() ? lengths[step] : usual;
-      const double pause = lengths[step - 1] + after - lost[step - 1] - lost[step] - 2 * usual;
+      const double here = near_median(own, step - 1);
+      const double after = step < lengths.size() ? lengths[step] : here;
+      const double pause = lengths[step - 1] + after - lost[step - 1] - lost[step] - 2 * here;
       costs_.uneven_ns[step] = kUnevenShare * static_cast<float>(std::max(pause, 0.0));
     }
     const size_t most = std::min(std::clamp(steps / kWarmShare, kWarm, kMostWarm), lengths.size());

@@ -159,6 +159,16 @@ TEST(DelayCost, HalfOfAPauseIsSetAside) {
   EXPECT_EQ(uneven(38), (ByStep{{38, 10}, {39, 10}}));
 }
 
+// A change for good is no pause, but for the steps beside it.
+TEST(DelayCost, StepsThatStayLongerAreNoPause) {
+  Marked run(1);
+  std::vector<double> lengths(39, 10);
+  std::fill(lengths.begin() + 20, lengths.end(), 14);
+  run.lengths(lengths);
+  run.late(0, late_at(5, 0.5));
+  EXPECT_EQ(in_ms(run.sum()->uneven_ns), (ByStep{{20, 2}}));
+}
+
 // Of the 20 ms by which step 20 is longer than others, one rank lost 8 and another 5 at once.
 TEST(DelayCost, WhatSomebodyLostIsNoPause) {
   Marked run(2);

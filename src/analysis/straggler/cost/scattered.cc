@@ -134,6 +134,8 @@ std::optional<Turns> turns(const DelayCost& costs) {
   std::stable_sort(out.costliest.begin(), out.costliest.end(),
                    [](const auto& a, const auto& b) { return a.second.middle > b.second.middle; });
   if (out.costliest.size() > kShown) out.costliest.resize(kShown);
+  // What one alone cost counts each pause of all but once: it may come to a little more.
+  out.total_ns = std::max(out.total_ns, out.costliest.front().second.middle);
   out.one = out.ranks < 2 || out.costliest.front().second.middle >= kOnceShare * out.total_ns;
   return out;
 }

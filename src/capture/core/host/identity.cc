@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "capture/core/clock.h"
+#include "capture/core/host/loaded_library.h"
+#include "capture/core/host/visible_devices.h"
 #include "format/redact_words.h"
 #include "segment/process_stat.h"
 
@@ -91,10 +93,8 @@ Identity read_identity() {
   if (gethostname(identity.host, sizeof identity.host - 1) != 0 || identity.host[0] == 0)
     copy_text(identity.host, "unknown");
   copy_text(identity.host_id, getenv("NCCL_HOSTID"));
-  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr) visible = getenv("HIP_VISIBLE_DEVICES");
-  if (visible == nullptr) visible = getenv("ROCR_VISIBLE_DEVICES");
-  copy_text(identity.visible_devices, visible);
+  read_visible_devices(LoadedLibrary("libhsa-runtime64.so") ? Maker::kAmd : Maker::kOther,
+                       identity.visible_devices);
   return identity;
 }
 

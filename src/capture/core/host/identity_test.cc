@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/core/host/identity.h"
+#include "capture/core/host/visible_devices.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
@@ -114,6 +115,32 @@ TEST(Identity, LongTextsAreCut) {
   EXPECT_EQ(strlen(identity.visible_devices), sizeof identity.visible_devices - 1);
   EXPECT_EQ(strlen(identity.host_id), sizeof identity.host_id - 1);
   EXPECT_EQ(strlen(identity.job_id), sizeof identity.job_id - 1);
+}
+
+// As HIP 5.2.3 was seen to choose among four GPUs.
+TEST(Identity, ListsOfVisibleDevicesAreMadeOne) {
+  const auto visible = [](Maker maker, const char* cuda, const char* hip, const char* rocr) {
+    identity_with(
+        {{"CUDA_VISIBLE_DEVICES", cuda}, {"HIP_VISIBLE_DEVICES", hip}, {"ROCR_VISIBLE_DEVICES", rocr}});
+    char list[256];
+    read_visible_devices(maker, list);
+    return std::string(list);
+  };
+  EXPECT_EQ(visible(Maker::kAmd, "", "", ""), "");
+  EXPECT_EQ(visible(Maker::kAmd, "3", "", ""), "3");
+  EXPECT_EQ(visible(Maker::kAmd, "3", "1", ""), "1");
+  EXPECT_EQ(visible(Maker::kAmd, "", "", "2,3"), "2,3");
+  EXPECT_EQ(visible(Maker::kAmd, "", "1", "2,3"), "3");
+  EXPECT_EQ(visible(Maker::kAmd, "1,0", "", "4,6,7"), "6,4");
+  EXPECT_EQ(visible(Maker::kAmd, "2,3", "", "2,3"), "-") << "HIP sees none";
+  EXPECT_EQ(visible(Maker::kAmd, "", "0,5,1", "2,3"), "2");
+  EXPECT_EQ(visible(Maker::kAmd, "", "1", "GPU-1234,GPU-5678"), "GPU-5678");
+  EXPECT_EQ(visible(Maker::kAmd, "", "GPU-1234", "2,3"), "-");
+  EXPECT_EQ(visible(Maker::kOther, "2,3", "", "2,3"), "2,3") << "Slurm sets both";
+  EXPECT_EQ(visible(Maker::kOther, "", "1", "2"), "");
+  const std::string one = "0", long_list(300, '7'), many(300, ',');
+  EXPECT_EQ(visible(Maker::kAmd, one.c_str(), "", long_list.c_str()), "-");
+  EXPECT_EQ(visible(Maker::kAmd, "99999999999999999999999", "", many.c_str()), "-");
 }
 
 TEST(Identity, ThisProcess) {
