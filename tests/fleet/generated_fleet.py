@@ -15,8 +15,10 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -32,6 +34,16 @@ def program():
     if found is None:
         raise FileNotFoundError("clickhouse-server is not installed: tools/setup --test")
     return found
+
+
+def run_tests():
+    """Those of the calling script; 77, as ctest wants it of a skipped one, without a server."""
+    try:
+        program()
+    except FileNotFoundError as error:
+        print(error)
+        sys.exit(77)
+    unittest.main(verbosity=2)
 
 
 class Server:

@@ -209,9 +209,4 @@ class Questions(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        generated_fleet.program()
-    except FileNotFoundError as error:
-        print(error)
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    generated_fleet.run_tests()

@@ -152,7 +152,8 @@ std::optional<Hit> two_packages(const View& view) {
   Hit hit;
   std::map<uint32_t, std::map<std::string, const Fact*>> by_file;  // by CUDA release
   for (const Fact* fact : view.facts(LineKind::kNcclPackage)) {
-    const std::string_view version = trimmed(fact->value(1), " ");
+    const std::string value = fact->value(1);
+    const std::string_view version = trimmed(value, " ");
     if (!version.empty() && version[0] >= '0' && version[0] <= '9')
       by_file[fact->first.file].try_emplace(fact->value(0), fact);
   }

@@ -168,7 +168,7 @@ TEST_F(HsaTest, AnUnknownVersionOrAMissingSlotIsLeftAlone) {
 TEST_F(HsaTest, AProgramsSignalMovesToABarrier) {
   ASSERT_TRUE(run({}, [](FakeHsa& hsa) {
                 hsa.freeze(kernels_of_tests());
-                auto* queue = hsa.make_queue();
+                auto* queue = hsa.make_queue(1024);  // with room for all, whenever signals are collected
                 for (int i = 0; i < 50; ++i) {
                   const auto signal = hsa.make_signal();
                   hsa.submit(queue, {FakeHsa::kernel(kReduce, 20'000, signal)});

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "model/event_kind.h"
 
 namespace lockstep::model {
 
