@@ -40,6 +40,18 @@ std::vector<ProcessOfRun> processes(const std::string& host, const std::vector<E
   return found;
 }
 
+// Steps of the PCI tree that two devices share, from the root down. Paths as /sys has them: one part for each
+// bridge on the way.
+size_t common_parts(std::string_view a, std::string_view b) {
+  size_t parts = 0;
+  while (!a.empty() && a.substr(0, a.find('/')) == b.substr(0, b.find('/'))) {
+    ++parts;
+    a.remove_prefix(std::min(a.size(), a.substr(0, a.find('/')).size() + 1));
+    b.remove_prefix(std::min(b.size(), b.substr(0, b.find('/')).size() + 1));
+  }
+  return parts;
+}
+
 std::string list_of(const std::vector<std::string>& devices) {
   std::string text;
   for (size_t i = 0; i < std::min(devices.size(), kMostDevicesNamed); ++i)
@@ -60,6 +72,16 @@ std::vector<ProcessOfRun> processes_on(const std::string& host, const std::vecto
 std::vector<ProcessOfRun> processes_on(const std::string& host, const std::vector<Evidence>& evidence,
                                        const Finding& finding) {
   return processes(host, evidence, &finding);
+}
+
+std::set<std::string> nearest_cards(std::string_view gpu, const links::HostSamples& host) {
+  // Two parts of a path are the host bridge and the root port.
+  size_t nearest = 2;
+  for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
+  std::set<std::string> paths;
+  for (const auto& [name, path] : host.cards)
+    if (common_parts(gpu, path) == nearest) paths.insert(path);
+  return paths;
 }
 
 bool is_in_time(const LinkTrouble& trouble, const Finding& finding) {

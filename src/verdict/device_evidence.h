@@ -26,6 +26,10 @@ std::vector<ProcessOfRun> processes_on(const std::string& host, const std::vecto
 std::vector<ProcessOfRun> processes_on(const std::string& host, const std::vector<Evidence>& evidence,
                                        const analysis::Finding& finding);
 
+// NCCL prefers the cards that share most of the PCI tree with a GPU. Their paths, as the GPU's; empty: none
+// is below one root port with it, and which it takes is not known.
+std::set<std::string> nearest_cards(std::string_view gpu, const links::HostSamples& host);
+
 // Whether a trouble may have begun what the finding is about. What rose or ended long before did not; what
 // rose after may follow from it, and is cited.
 bool is_in_time(const links::LinkTrouble& trouble, const analysis::Finding& finding);

@@ -61,6 +61,8 @@ class SettingBeside {
       for (size_t i = 0; i < joined && !host.empty(); ++i)
         if (is_about_transfers(findings_[i]) && is_on(findings_[i], host))
           set_beside(check, host, findings_[i], cited);
+        else if (is_about_gpus(findings_[i]) && is_on(findings_[i], host))
+          of_gpus(check, host, findings_[i], cited);
       if (is_all_there_is)
         add_as_they_are(check);
       else
@@ -79,6 +81,8 @@ class SettingBeside {
     }
     for (const LinkFact& fact : check.facts.facts)
       if (fact.device.starts_with("GPU-")) return host_of_gpu(fact.device);
+    for (const std::string& uuid : check.facts.uuids)
+      if (std::string host = host_of_gpu(uuid); !host.empty()) return host;
     std::string named;
     bool is_open = false;
     for (const std::string& host : hosts_) {
@@ -142,6 +146,35 @@ class SettingBeside {
       over_network(check, host, gpus, finding, cited);
   }
 
+  // A GPU's own trouble explains that it is late, or stuck; what it was not slowed down by sends the reader
+  // elsewhere.
+  static bool is_about_gpus(const Finding& finding) {
+    const FindingClass of = class_of(finding.id);
+    return finding.severity > Severity::kNote &&
+           (of == FindingClass::kGpuLate || of == FindingClass::kStuckInGpu);
+  }
+
+  void of_gpus(const LinkCheck& check, const std::string& host, Finding& finding,
+               std::set<const LinkFact*>& cited) const {
+    const auto gpus = gpus_of(finding, host);
+    if (!gpus) return;
+    for (const LinkFact& fact : check.facts.facts) {
+      if (fact.of != LinkFact::Of::kGpu || !has_gpu(*gpus, fact.device)) continue;
+      const bool is_late = class_of(finding.id) == FindingClass::kGpuLate;
+      if (!fact.is_trouble()) {
+        if (is_late)
+          add_line(finding, check.tool + " shows no fault: " + fact.words + " of " + wording::name(host) +
+                                ' ' + fact.says);
+        continue;
+      }
+      // A low clock is slow, and stops nothing.
+      if (!is_late && fact.finding == analysis::FindingId::kGpuLateThrottled) continue;
+      cite(check, host, fact, "supports this", finding);
+      add_advice(fact.remedy, finding);
+      cited.insert(&fact);
+    }
+  }
+
   void within_host(const LinkCheck& check, const std::string& host,
                    const std::optional<std::set<std::string>>& gpus, Finding& finding,
                    std::set<const LinkFact*>& cited) const {
@@ -149,7 +182,7 @@ class SettingBeside {
     size_t nvlinks = 0, pairs = 0;
     bool counts_errors = false;
     for (const LinkFact& fact : check.facts.facts) {
-      if (fact.of == LinkFact::Of::kPort) continue;
+      if (fact.of == LinkFact::Of::kPort || fact.of == LinkFact::Of::kGpu) continue;
       // A pair is of these ranks only if both of its ends are.
       if (gpus && (!has_gpu(*gpus, fact.device) || (!fact.to.empty() && !has_gpu(*gpus, fact.to)))) continue;
       ++(fact.of == LinkFact::Of::kNvlinks ? nvlinks : pairs);
@@ -206,10 +239,11 @@ class SettingBeside {
                     std::set<const LinkFact*>& cited) const {
     const auto ports = ports_of(check, finding, gpus);
     std::vector<const LinkFact*> troubles;
-    size_t looked_at = 0;
+    size_t looked_at = 0, without_state = 0;
     for (const LinkFact& fact : check.facts.facts) {
       if (fact.of != LinkFact::Of::kPort || (ports && !ports->contains(fact.device))) continue;
       ++looked_at;
+      without_state += !fact.has_state;
       if (fact.is_trouble()) troubles.push_back(&fact);
     }
     for (size_t i = 0; i < std::min(troubles.size(), kMostFactsCited); ++i) {
@@ -219,10 +253,26 @@ class SettingBeside {
     }
     cited.insert(troubles.begin(), troubles.end());
     if (!troubles.empty() || looked_at == 0) return;
+    if (without_state == looked_at) {
+      add_counted(check, host, ports, finding);
+      return;
+    }
     add_line(finding,
              check.tool + " shows no fault: of " + wording::name(host) + ' ' +
                  (looked_at == 1 ? "the port is" : "all " + wording::count(looked_at, "port") + " are") +
                  " active, and none is slower than its siblings; it does not show errors");
+  }
+
+  // What a tool counted that shows no states, where none of it proves a fault.
+  static void add_counted(const LinkCheck& check, const std::string& host,
+                          const std::optional<std::set<std::string>>& ports, Finding& finding) {
+    size_t shown = 0;
+    for (const LinkFact& fact : check.facts.facts) {
+      if (fact.of != LinkFact::Of::kPort || (ports && !ports->contains(fact.device))) continue;
+      if (shown++ < kMostFactsCited)
+        add_line(finding, check.tool + ": " + wording::name(fact.words) + " of " + wording::name(host) + ' ' +
+                              fact.says + "; it does not show states");
+    }
   }
 
   void add_as_they_are(const LinkCheck& check) {
@@ -279,10 +329,13 @@ std::string link_checks_sentence(const std::vector<LinkCheck>& checks) {
   for (const LinkCheck& check : checks) {
     Seen& seen = tools[check.tool];
     ++seen.files;
-    for (const LinkFact& fact : check.facts.facts)
-      ++(fact.of == LinkFact::Of::kPort      ? seen.ports
-         : fact.of == LinkFact::Of::kNvlinks ? seen.gpus
-                                             : seen.pairs);
+    std::set<std::string_view> gpus;  // of one there may be several facts
+    for (const LinkFact& fact : check.facts.facts) {
+      seen.ports += fact.of == LinkFact::Of::kPort;
+      seen.pairs += fact.of == LinkFact::Of::kPair;
+      if (fact.of == LinkFact::Of::kNvlinks || fact.of == LinkFact::Of::kGpu) gpus.insert(fact.device);
+    }
+    seen.gpus += gpus.size();
   }
   std::string text;
   for (const auto& [tool, seen] : tools) {

@@ -211,6 +211,61 @@ TEST_F(LinkChecks, NvlinksAreFoundByTheirUuids) {
   EXPECT_TRUE(says(0, "nvidia-smi nvlink supports this: GPU 1 of node1 has 2 NVLinks of 18 down"));
 }
 
+LinkFact gpu_fact(FindingId id, const std::string& says) {
+  LinkFact fact;
+  fact.of = LinkFact::Of::kGpu;
+  fact.device = kGpu1;
+  fact.name = "GPU 1";
+  fact.words = "GPU 1 (0000:33:00.0)";
+  fact.says = says;
+  if (id == FindingId::kGpuLate) return fact;  // it is well
+  fact.finding = id;
+  fact.remedy = "Check cooling.";
+  fact.lines = {"31: HW Slowdown : Active"};
+  return fact;
+}
+
+TEST_F(LinkChecks, ASlowedGpuSupportsThatItsRankIsLate) {
+  finding(FindingId::kGpuLate, {3}, {"node1"});
+  finding(FindingId::kStuckInGpu, {3}, {"node1"});
+  finding(FindingId::kGpuLate, {2}, {"node1"});
+  LinkCheck& query =
+      check("smi.txt", {gpu_fact(FindingId::kGpuLateThrottled, "is slowed down: hardware slowdown")});
+  query.tool = "nvidia-smi -q";
+  query.facts.uuids = {"GPU-03e3df82-82f6-67b4-9953-4e63527e0e9d"};
+  run();
+  ASSERT_EQ(findings_.size(), 3u);
+  EXPECT_TRUE(says(
+      0, "nvidia-smi -q supports this: GPU 1 (0000:33:00.0) of node1 is slowed down: hardware slowdown"));
+  EXPECT_TRUE(says(0, "smi.txt, line 31: HW Slowdown : Active"));
+  EXPECT_EQ(findings_[0].advice, "Check cooling.");
+  EXPECT_TRUE(findings_[1].evidence.empty()) << "a low clock stops nothing";
+  EXPECT_TRUE(findings_[2].evidence.empty()) << "of another GPU";
+  EXPECT_EQ(link_checks_sentence(checks_), "nvidia-smi -q (1 GPU)");
+}
+
+TEST_F(LinkChecks, AGpuThatIsWellIsSaidToBe) {
+  finding(FindingId::kGpuLate, {3}, {"node1"});
+  finding(FindingId::kSlowLinkIntraHost, {2, 3}, {"node1"});
+  check("smi-node1.txt", {gpu_fact(FindingId::kGpuLate, "was not slowed down when it was asked")});
+  run();
+  ASSERT_EQ(findings_.size(), 2u);
+  EXPECT_TRUE(says(0, "shows no fault: GPU 1 (0000:33:00.0) of node1 was not slowed down when it was asked"));
+  EXPECT_TRUE(findings_[1].evidence.empty()) << "nothing of its links";
+}
+
+TEST_F(LinkChecks, CountersAloneSayNothingOfStates) {
+  finding(FindingId::kSlowNic, {3}, {"node1"});
+  LinkFact fact = port_fact(0, true);
+  fact.has_state = false;
+  fact.says = "has counted no errors";
+  check("rdma-node1.txt", {fact}).tool = "rdma statistic";
+  run();
+  ASSERT_EQ(findings_.size(), 1u);
+  EXPECT_TRUE(says(0, "rdma statistic: mlx5_0/1 of node1 has counted no errors; it does not show states"));
+  EXPECT_FALSE(says(0, "is active"));
+}
+
 TEST_F(LinkChecks, ASlowPairThatNoTransferShowsIsPossible) {
   check("nvbandwidth-node0.txt", {pair_fact(false)}).tool = "nvbandwidth";
   run();

@@ -15,6 +15,7 @@
 #include "base/text/wording.h"
 #include "verdict/device_evidence.h"
 #include "verdict/gpu_evidence.h"
+#include "verdict/link_patterns.h"
 #include "verdict/transfers.h"
 
 namespace lockstep::verdict {
@@ -28,18 +29,6 @@ using links::HostSamples;
 using links::LinkTrouble;
 
 constexpr size_t kMostCongestion = 2;
-
-// Paths as /sys has them: one part for each bridge on the way.
-size_t common_parts(std::string_view a, std::string_view b) {
-  // Steps of the PCI tree that two devices share, from the root down.
-  size_t parts = 0;
-  while (!a.empty() && a.substr(0, a.find('/')) == b.substr(0, b.find('/'))) {
-    ++parts;
-    a.remove_prefix(std::min(a.size(), a.substr(0, a.find('/')).size() + 1));
-    b.remove_prefix(std::min(b.size(), b.substr(0, b.find('/')).size() + 1));
-  }
-  return parts;
-}
 
 bool names_a_card(const Finding& finding, const HostSamples& host) {
   return std::any_of(host.cards.begin(), host.cards.end(),
@@ -63,7 +52,9 @@ class Joining {
     for (Finding& finding : findings_)
       if (is_about_transfers(finding)) explain(finding, hosts);
     // From here on findings are added, and the pointers of cited_ no longer hold.
+    for (Finding& finding : rail_findings(hosts, reported_)) findings_.push_back(std::move(finding));
     add_possible(hosts);
+    for (Finding& finding : left_aside_findings(hosts, evidence_)) findings_.push_back(std::move(finding));
     add_gpu_evidence(hosts, evidence_, findings_);
   }
 
@@ -107,25 +98,13 @@ class Joining {
       // One GPU whose place is unknown makes the whole answer unknown: its card may be any.
       if (gpu == host.gpus.end()) return std::nullopt;
       places.insert(gpu->second);
-      if (!is_within_host(finding) && !add_nearest(gpu->second, host, places)) return std::nullopt;
+      if (is_within_host(finding)) continue;
+      const std::set<std::string> nearest = nearest_cards(gpu->second, host);
+      if (nearest.empty()) return std::nullopt;
+      places.insert(nearest.begin(), nearest.end());
     }
     if (places.empty()) return std::nullopt;
     return places;
-  }
-
-  // NCCL prefers the cards that share most of the PCI tree with the GPU. False: none is below one root port
-  // with it, and which it takes is not known.
-  static bool add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
-    // Two parts of a path are the host bridge and the root port.
-    size_t nearest = 2;
-    for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
-    bool any = false;
-    for (const auto& [name, path] : host.cards) {
-      if (common_parts(gpu, path) < nearest) continue;
-      places.insert(path);
-      any = true;
-    }
-    return any;
   }
 
   static OnPath on_path(const LinkTrouble& trouble, const Finding& finding, const HostSamples& host,
@@ -184,6 +163,9 @@ class Joining {
       is_explained = true;
     }
     if (!is_explained && !may_be_explained) add_quiet(finding, host, places.has_value());
+    for (const LinkTrouble& use : host.uses)
+      if (is_in_time(use, finding) && on_path(use, finding, host, places) == OnPath::kYes)
+        cite(kLinkCounters, "not a link's fault", use, host.host, finding);
     for (size_t i = 0; i < std::min(host.congestion.size(), kMostCongestion); ++i)
       finding.evidence.push_back(std::string(kLinkCounters) + ": not a link's fault: " + host.congestion[i]);
   }
@@ -211,13 +193,16 @@ class Joining {
     std::vector<TroubleAlone> alone;
     for (const HostSamples* const host : hosts)
       for (const LinkTrouble& trouble : host->troubles) {
-        if (confirmed_.contains(&trouble) || likely_.contains(&trouble)) continue;
+        if (confirmed_.contains(&trouble) || likely_.contains(&trouble) || reported_.contains(&trouble))
+          continue;
         // A port that nobody uses slows nobody down.
         const bool is_note = trouble.moved_data == false || trouble.severity == Severity::kNote;
         alone.push_back({host, &trouble, is_note,
                          is_note ? "only a note: it moved hardly any data"
                                  : "only possible: no slow transfer and no log line points to it"});
       }
+    for (const HostSamples* const host : hosts)
+      for (const LinkTrouble& use : host->uses) alone.push_back({host, &use, true, ""});
     for (Finding& finding : findings_of(kLinkCounters, "", alone)) {
       if (finding.severity > Severity::kNote) finding.statement += ", a possible cause of delays";
       findings_.push_back(std::move(finding));
@@ -227,7 +212,7 @@ class Joining {
   const std::vector<HostSamples>& hosts_;
   const std::vector<Evidence>& evidence_;
   std::vector<Finding>& findings_;
-  std::set<const LinkTrouble*> confirmed_, likely_;
+  std::set<const LinkTrouble*> confirmed_, likely_, reported_;  // reported_: by a finding about several hosts
   std::set<std::pair<const LinkTrouble*, const Finding*>> cited_;  // while no finding is added
 };
 

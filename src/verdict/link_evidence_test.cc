@@ -118,6 +118,25 @@ TEST_F(LinkEvidence, TheCardOfASlowRankIsTheLikelyCause) {
   EXPECT_EQ(findings_[0].sources, (std::vector<std::string>{"capture files", "link counters"}));
 }
 
+TEST_F(LinkEvidence, AFullLinkOnThePathIsSaidAndNotBlamed) {
+  finding(FindingId::kSlowNic, {3}, {"node1"});
+  LinkTrouble full = flapped(1);
+  full.id = FindingId::kImbalanceLinkBound;
+  full.severity = Severity::kNote;
+  full.says = "sent as much as its link can carry";
+  hosts_[1].uses = {full};
+  hosts_[0].uses = {full};
+  run();
+  ASSERT_EQ(findings_.size(), 2u);
+  EXPECT_TRUE(
+      says(0, "link counters: not a link's fault: mlx5_1/1 of node1: sent as much as its link can carry"));
+  EXPECT_TRUE(says(0, "no error counter rose"));
+  EXPECT_EQ(findings_[1].severity, Severity::kNote);
+  EXPECT_EQ(findings_[1].statement,
+            "mlx5_1/1 of node0, mlx5_1/1 of node1: sent as much as its link can carry while the job ran");
+  EXPECT_EQ(exit_code(analysis::in_order(findings_)), kExitFindings) << "of the slow card";
+}
+
 TEST_F(LinkEvidence, AnotherCardOrHostIsNot) {
   finding(FindingId::kSlowNic, {3}, {"node1"});
   hosts_[0].troubles.push_back(flapped(1));

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 PATIENCE_S = 60
-GOES_ON = ("--watch", "--serve", "exporter", "top")  # end by Ctrl-C: two seconds of them will do
+GOES_ON = ("counters", "--watch", "--serve", "exporter", "top")  # end by Ctrl-C: two seconds of them will do
 STAND_INS = ("torchrun", "mpirun", "srun", "python", "python3", "COMMAND", "./train", "train")
 REFUSED = re.compile(r"see lockstep \w+ --help|unknown command|unknown format|no finding is called")
 INCOMPLETE = re.compile(r"is missing;|takes .* not 0;|needs a value \(")

@@ -70,6 +70,32 @@ TEST_F(LinkCounters, APortThatWentDownIsAFindingOfTheRunAndOfItsDatabase) {
   EXPECT_EQ(alone.code, 1) << alone;
 }
 
+TEST_F(LinkCounters, AreSampledBesideARunThatNoLauncherStarted) {
+  const Finished finished = do_here(
+      {"sh", "-c",
+       LOCKSTEP_BIN_DIR "/lockstep counters --sysfs-root root run & sampler=$!; mkdir run; "
+                        "for i in $(seq 400); do grep -qs '^at' run/links.*.log && break; sleep 0.05; done; "
+                        "echo 1 > " +
+           port_ + "counters/link_downed; " + moves_data() + "; kill -TERM $sampler; wait $sampler"});
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_EQ(finished.err, "lockstep: counters of this host's links and GPUs go into run\n");
+  ASSERT_EQ(logs().size(), 1u);
+  EXPECT_TRUE(read_file(path("run/" + logs()[0])).ends_with("\nend\n"));
+  const Finished diagnosed = do_here(lockstep({"diagnose", "run/" + logs()[0]}));
+  EXPECT_EQ(diagnosed.code, 1) << diagnosed;
+  EXPECT_TRUE(has(diagnosed.out, "the link went down and came back")) << diagnosed;
+}
+
+TEST_F(LinkCounters, WithNothingToSampleTheSamplerSaysSo) {
+  std::filesystem::create_directory(path("empty"));
+  const Finished finished = do_here(lockstep({"counters", "--sysfs-root", "empty", "run"}));
+  EXPECT_EQ(finished.code, 3) << finished;
+  EXPECT_TRUE(has(finished.err, "no counter of a link or GPU can be read on this host")) << finished;
+  const Finished wrong = do_here(lockstep({"counters", "--sysfs-root", "root", port_ + "state"}));
+  EXPECT_EQ(wrong.code, 2) << wrong;
+  EXPECT_TRUE(has(wrong.err, "is no run directory")) << wrong;
+}
+
 TEST_F(LinkCounters, AreTracksOfTimelinesAndTablesOfTheDatabase) {
   const Finished finished = do_here(traced("echo 3 > " + port_ + "counters/link_downed; " + moves_data()));
   ASSERT_EQ(finished.code, 0) << finished;

@@ -194,7 +194,8 @@ class Report {
       const auto up = std::count_if(gpu.links.begin(), gpu.links.end(),
                                     [](const GpuLink& link) { return link.is_up.value_or(false); });
       row("GPU " + std::to_string(gpu.index), gpu.pci,
-          gpu.links.empty() ? "no NVLink"
+          // Another tool may just not show them.
+          gpu.links.empty() ? (record_.scope.empty() ? "no NVLink" : "-")
                             : std::to_string(up) + " of " + std::to_string(gpu.links.size()) + " NVLinks up");
     }
     for (const Nic& nic : machine_.nics) {

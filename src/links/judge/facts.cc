@@ -32,7 +32,11 @@ class Facts {
     if (record_.traffic) paths_ = paths_of(record_.traffic->cells, machine_);
     if (record_.traffic)
       for (size_t i = 0; i < record_.traffic->cells.size(); ++i) add_pair(i);
-    for (const Gpu& gpu : machine_.gpus) add_nearest(gpu);
+    for (const Gpu& gpu : machine_.gpus) {
+      add_gpu(gpu);
+      add_nearest(gpu);
+      if (!gpu.uuid.empty()) out_.uuids.push_back(gpu.uuid);
+    }
     out_.host = machine_.host.name;
     return std::move(out_);
   }
@@ -84,7 +88,9 @@ class Facts {
     if (nic.is_efa) return;  // its port always calls itself active
     LinkFact& fact = add_fact(LinkFact::Of::kPort, nic.name + "/" + std::to_string(port.number), nic.name,
                               nic.name + "/" + std::to_string(port.number));
-    if (const auto inactive = inactive_words(nic, port)) {
+    if (port.state.empty() && port.physical_state.empty()) {
+      add_counted(nic, port, fact);
+    } else if (const auto inactive = inactive_words(nic, port)) {
       fact.says = *inactive;
       fact.finding = FindingId::kSlowNicPort;
       fact.remedy = "Check the cable and the switch's port.";
@@ -94,6 +100,42 @@ class Facts {
       fact.remedy = kSlowRateAdvice;
     } else {
       fact.says = "is active" + (port.gigabits ? ", at " + format_decimal(*port.gigabits, 0) + " Gb/s" : "");
+    }
+  }
+
+  // Of a port whose counters alone are known. They may be months old, and some rise on healthy links.
+  static void add_counted(const Nic& nic, const Port& port, LinkFact& fact) {
+    std::string counted;
+    for (const auto* const counters : {&port.counters, &port.hw_counters})
+      for (const auto& [name, count] : *counters)
+        for (const Rule& rule : rules()) {
+          if (count == 0 || !is_fault(rule) || !matches(rule, {DeviceKind::kPort, nic.name, name})) continue;
+          counted += (counted.empty() ? "" : ", ") + format_count(count) + ' ' + wording::name(name);
+          if (rule.per_second > 0) continue;
+          fact.finding = FindingId::kTransportErrorSinceBoot;
+          fact.remedy = "Print the counters once more, after the job has run again: do they rise?";
+        }
+    fact.has_state = false;
+    fact.says = counted.empty() ? "has counted no errors" : "has counted, at an unknown time: " + counted;
+  }
+
+  void add_gpu(const Gpu& gpu) {
+    if (gpu.pci.empty() || (!gpu.throttle_reasons && !gpu.remap_failed)) return;
+    const std::string name = "GPU " + std::to_string(gpu.index);
+    LinkFact& fact = add_fact(LinkFact::Of::kGpu, gpu.pci, name, name + " (" + gpu.pci + ")");
+    if (gpu.remap_failed.value_or(0) > 0 || gpu.remap_pending.value_or(0) > 0) {
+      fact.says = gpu.remap_failed.value_or(0) > 0 ? "has memory that could not be remapped"
+                                                   : "has memory that is remapped at the next reset";
+      fact.finding = FindingId::kGpuLateMemory;
+      fact.remedy =
+          gpu.remap_failed.value_or(0) > 0 ? "Replace the GPU." : "Reset the GPU when the job has ended.";
+    } else if (const std::string reasons = throttle_words(gpu.throttle_reasons.value_or(0));
+               !reasons.empty()) {
+      fact.says = "is slowed down: " + reasons;
+      fact.finding = FindingId::kGpuLateThrottled;
+      fact.remedy = "Check cooling and power of this host.";
+    } else {
+      fact.says = "was not slowed down when it was asked";
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a record says of each port, of each GPU's NVLinks and of each pair of GPUs, well or not: for who sets
+// What a record says of each port, of each GPU, its NVLinks and each pair of GPUs, well or not: for who sets
 // it beside what a job saw (verdict/link_checks.h). Nothing in it has a time, so nothing proves a cause.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace lockstep::links {
 
 struct LinkFact {
-  enum class Of : uint8_t { kPort, kNvlinks, kPair } of{};
+  enum class Of : uint8_t { kPort, kNvlinks, kPair, kGpu } of{};
   std::string device;  // "mlx5_0/1"; of a GPU its PCI address, or its UUID where that is unknown
   std::string to;      // of a pair, the GPU that the data comes to
   std::string name;    // "mlx5_0", "GPU 1": as findings of judge() have it
@@ -23,6 +23,7 @@ struct LinkFact {
   std::string says;    // "is not active: DOWN, Polling"
   std::optional<analysis::FindingId> finding;  // of judge() about the same; none: it is well
   std::string remedy;                          // empty if it is well
+  bool has_state = true;                       // of a port; else the record has its counters alone
   std::vector<std::string> lines;              // of the tool's text, with their numbers: "14: State: Down"
   bool is_trouble() const { return finding.has_value(); }
 };
@@ -30,6 +31,7 @@ struct LinkFact {
 struct LinkFacts {
   std::string host;  // empty: the record does not say
   std::vector<LinkFact> facts;
+  std::vector<std::string> uuids;  // of its GPUs, as far as they are known
   // By a GPU's PCI address, the cards ("mlx5_0") that share most switches with it; none: not known.
   std::map<std::string, std::set<std::string>> nearest;
 };

@@ -16,6 +16,7 @@
 #include "links/judge/gpu_samples.h"
 #include "links/judge/rise.h"
 #include "links/judge/rules.h"
+#include "links/judge/use.h"
 
 namespace lockstep::links {
 namespace {
@@ -73,6 +74,7 @@ class LogJudge {
     for (const auto& [device, rates] : rates_) judge_rate(*rates);
     judge_gone();
     judge_gpus(log_, host_);
+    judge_use(log_, host_);
   }
 
  private:

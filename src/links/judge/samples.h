@@ -37,6 +37,10 @@ struct HostSamples {
   std::vector<LinkTrouble> gpu_troubles;      // of GPUs themselves: low clocks, memory errors, Xids
   std::map<std::string, uint64_t> sm_clocks;  // MHz, by PCI address: the median over the last log
   std::vector<std::string> congestion;        // lines: no fault of a link
+  std::vector<LinkTrouble> uses;              // of ports, likewise: full links, small packets; notes
+  // Bytes that were sent by an RDMA card, by its name; that went over a GPU's NVLinks both ways, by PCI
+  // address. Only what was read twice at least.
+  std::map<std::string, uint64_t> sent, nvlink_moved;
 };
 
 // One log after the other, so that no more than one is in memory: those of a host together, in the order of

@@ -153,6 +153,10 @@ std::string SampleLines::sample(int64_t ms, Pace due, bool always) {
   return news + "at " + std::to_string(ms) + values + "\n";
 }
 
+bool has_links_to_sample(const std::string& root) {
+  return WatchedFiles(root).size() > 0 || (root.empty() && nvidia::may_have_gpus());
+}
+
 struct Sampler::State {
   SamplerPlaces places;
   SampleIdentity identity;
@@ -167,7 +171,7 @@ struct Sampler::State {
   }
 
   void run() {
-    if (!has_something_to_read()) return;
+    if (!has_links_to_sample(places.root)) return;
     // Who waits keeps no files open and does not start NVML.
     const HostLock lock(places.lock);
     // If the sampler of this host ends before the job does, the next launcher goes on.
@@ -188,10 +192,6 @@ struct Sampler::State {
   }
 
  private:
-  bool has_something_to_read() const {
-    return WatchedFiles(places.root).size() > 0 || (places.root.empty() && nvidia::may_have_gpus());
-  }
-
   void sample_until_stopped(SampleLines& lines, LogFile& file, int64_t start_boottime) {
     auto slowly_at = SteadyClock::now(), rarely_at = slowly_at;
     std::string pending;  // what there was no room for

@@ -57,6 +57,10 @@ struct SamplerPlaces {
   std::string lock;  // held by the one that samples this host for this run; the others wait for it
 };
 
+// Whether a host has anything that could be sampled: files of links below `root`, or a driver of GPUs of this
+// host. Loads nothing.
+bool has_links_to_sample(const std::string& root);
+
 // Has a thread of its own with little stack, where one can be started and there is something to read. Nothing
 // of it is ever an error for who makes it.
 class Sampler {
