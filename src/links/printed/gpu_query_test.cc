@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "links/judge/facts.h"
 #include "links/judge/judge.h"
 #include "links/printed/printed.h"
@@ -139,6 +142,28 @@ TEST(GpuQuery, NamesTheGpuThatIsNot) {
                                         "SW Power Cap                      : Active"))
                   .empty());
   EXPECT_TRUE(query_troubles(query_with("Completed", "N/A")).empty());
+}
+
+TEST(GpuQuery, AsAnH200OfDriver580PrintedIt) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/tests/data/links/h200_smi_query.txt");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(query_troubles(text).empty());
+  const auto record = parse_any(text, "smi.txt");
+  ASSERT_TRUE(record);
+  ASSERT_EQ(record->before.gpus.gpus.size(), 1u);
+  const Gpu& gpu = record->before.gpus.gpus[0];
+  EXPECT_EQ(gpu.pci, "0000:00:06.0");
+  EXPECT_EQ(gpu.name, "NVIDIA H200");
+  EXPECT_EQ(gpu.throttle_reasons, uint64_t{1});
+  EXPECT_EQ(gpu.uncorrected_ecc, uint64_t{0});
+  EXPECT_EQ(gpu.corrected_ecc, uint64_t{0});
+  EXPECT_EQ(gpu.remap_pending, uint64_t{0});
+  EXPECT_EQ(gpu.sm_clock_mhz, 345u);
+  EXPECT_EQ(gpu.most_sm_clock_mhz, 1980u);
+  EXPECT_EQ(gpu.temperature_celsius, 32u);
+  EXPECT_EQ(gpu.utilization_percent, 0u);
+  EXPECT_FALSE(gpu.fabric_state) << "a machine whose GPUs have no fabric";
+  EXPECT_EQ(record->before.gpus.driver, "580.159.04");
 }
 
 TEST(GpuQuery, ShowsTheLineThatAFactRestsOn) {
