@@ -320,3 +320,31 @@ test('all pages fit a phone, with little above them', async () => {
   }
   await report.close();
 });
+
+test('a phone shows the rate at a slow link and the matrix of many hosts whole', async () => {
+  const few = await openData(sample({ columns: 10 }));
+  await few.page.setViewportSize({ width: 390, height: 844 });
+  await few.go('#topology');
+  const [left, right, edge] = await few.page.evaluate(() => {
+    const box = document.querySelector('.slow-label').getBoundingClientRect();
+    return [box.left, box.right, document.querySelector('svg.topology').getBoundingClientRect().right];
+  });
+  assert.ok(left >= 0 && right <= edge, `from ${left} to ${right} of ${edge}`);
+  await few.close();
+
+  const many = await openData(sample({ ranks: 1024, columns: 10 }));
+  await many.page.setViewportSize({ width: 390, height: 844 });
+  await many.page.evaluate(() => {
+    const { strokeRect } = CanvasRenderingContext2D.prototype;
+    globalThis.__right = 0;
+    CanvasRenderingContext2D.prototype.strokeRect = function draw(x, y, width, height) {
+      globalThis.__right = Math.max(globalThis.__right, x + width);
+      strokeRect.call(this, x, y, width, height);
+    };
+  });
+  await many.go('#network');
+  await many.page.waitForFunction(() => globalThis.__right > 0);
+  const [drawn, wide] = await many.page.evaluate(() => [globalThis.__right, document.querySelector('main canvas').clientWidth]);
+  assert.ok(drawn <= wide, `${drawn} of ${wide}`);
+  await many.close();
+});
