@@ -176,7 +176,8 @@ class Report:
             out.write(self.html)
 
     def _repr_html_(self) -> str:
-        return f'<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:860px;border:0" srcdoc="{html.escape(self.html)}"></iframe>'
+        return ('<iframe sandbox="allow-scripts allow-downloads allow-modals allow-forms" '
+                f'style="width:100%;height:860px;border:0" srcdoc="{html.escape(self.html)}"></iframe>')
 
     def __repr__(self) -> str:
         return f"<lockstep report of {len(self.html)} characters>"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What readers do with a page: see a hang, zoom, find a rank, copy, save, read on a phone.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { format, openData, start, stop } from './browser.mjs';
-import { sample } from './sample.mjs';
+import { format, openData, openFile, PAGE, scratch, start, stop } from './browser.mjs';
+import { fill, sample } from './sample.mjs';
 
 const PAGES = ['verdict', 'lateness', 'operations', 'bandwidth', 'topology', 'network', 'steps', 'processes'];
 
@@ -347,4 +348,28 @@ test('a phone shows the rate at a slow link and the matrix of many hosts whole',
   const [drawn, wide] = await many.page.evaluate(() => [globalThis.__right, document.querySelector('main canvas').clientWidth]);
   assert.ok(drawn <= wide, `${drawn} of ${wide}`);
   await many.close();
+});
+
+test('in a frame of a notebook links and choices stay in the page', async () => {
+  const page = fill(PAGE, sample({ columns: 10 })).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  const file = join(scratch, 'notebook.html');
+  // As Report._repr_html_ of the Python module writes it.
+  writeFileSync(file, `<!doctype html><script>performance.mark('lockstep-shown')</script>
+<iframe sandbox="allow-scripts allow-downloads allow-modals allow-forms" style="width:100%;height:700px" srcdoc="${page}"></iframe>`);
+  const report = await openFile(file);
+  const frame = report.page.frameLocator('iframe');
+  const shown = async () => frame.locator('main').getAttribute('data-page');
+  await frame.locator('nav a', { hasText: 'Ranks × time' }).click();
+  await report.becomes(shown, 'lateness');
+  await frame.locator('[data-focus="measure=waiting"]').click();
+  await report.becomes(() => frame.locator('[data-focus="measure=waiting"]').getAttribute('aria-pressed'), 'true');
+  await frame.locator('body').press('8');
+  await report.becomes(shown, 'processes');
+  await frame.locator('main a', { hasText: 'rank 3' }).first().click();
+  await report.becomes(shown, 'lateness');
+  await frame.locator('button', { hasText: 'Keys' }).click();
+  await frame.locator('dialog button', { hasText: 'Close' }).click();
+  await report.becomes(() => frame.locator('dialog').count(), 0);
+  assert.equal(report.page.url(), `file://${file}`);
+  await report.close();
 });
