@@ -194,7 +194,7 @@ test('counters of links and GPUs stand below the heat map, in its columns', asyn
   assert.ok(red[0] > 0.5 && red[0] < 0.53 && red[1] > 0.67 && red[1] < 0.7, `from ${red[0]} to ${red[1]}`);
   await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.605, box.y + 26 + 20);
   const tip = await report.text('.tip');
-  for (const text of ['node-000 mlx5_3/1 symbol_error', 'errors', '40', '≥ +9,000', 'symbols arrive damaged']) assert.ok(tip.includes(text), `${text} in ${tip}`);
+  for (const text of ['node-000 mlx5_3/1 symbol_error', 'errors', '40', '≥ +9,000', 'before or after this time', '8,240', 'symbols arrive damaged']) assert.ok(tip.includes(text), `${text} in ${tip}`);
   await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 20);
   assert.match(await report.text('.tip'), /not sampled/);
   await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 36 + 20);

@@ -48,9 +48,17 @@ function totalText(row: LinkRow): string {
   return `${row.at_least ? '≥ ' : ''}+${count(row.total)}`;
 }
 
+/** Errors before the first column or after the last one, as while ranks hang. */
+function outside(row: LinkRow): number {
+  return row.kind === 'fault' ? (row.total ?? 0) - known(row).reduce((sum, value) => sum + value, 0) : 0;
+}
+
 /** What stands above a row: which counter, and what it did. */
 function says(row: LinkRow): string {
-  if (row.kind === 'fault') return row.says === null ? title(row) : `${title(row)}: ${name(row.says, 80)}`;
+  if (row.kind === 'fault') {
+    const parts = [row.says === null ? '' : name(row.says, 80), outside(row) > 0 ? `${count(outside(row))} before or after this time` : ''].filter((text) => text !== '');
+    return parts.length === 0 ? title(row) : `${title(row)}: ${parts.join('; ')}`;
+  }
   if (row.kind === 'traffic') return `${title(row)}: up to ${valueText(row, highest(row))}`;
   if (row.unit === 'ratio') return `${title(row)}: ${name(row.says, 80)}`;
   return `${title(row)}: ${range(valueText(row, lowest(row)), valueText(row, highest(row)))}`;
@@ -70,6 +78,7 @@ function hint(page: LatenessPage, row: LinkRow, column: number): [string, (reado
     [meaning, value === null ? 'not sampled' : valueText(row, value)],
   ];
   if (row.total !== null) pairs.push(['while sampled', totalText(row)]);
+  if (outside(row) > 0) pairs.push(['before or after this time', count(outside(row))]);
   if (row.says !== null) pairs.push(['means', name(row.says, 80)]);
   if (row.kind === 'fault' && row.severity === null) pairs.push(['', 'no more than healthy links have']);
   if (!row.aligned) pairs.push(['clock', 'not aligned']);
