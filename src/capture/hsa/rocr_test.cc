@@ -56,6 +56,31 @@ TEST_F(RocrTest, EveryDispatchIsRecorded) {
   EXPECT_EQ(f.note(format::kNoteGpuRecords), "kernels, HSA tables of 1016 and 400 bytes");
 }
 
+// As many are on their way as the program asked its queue to hold, each with a signal of the program's, so a
+// barrier of ours behind each. Of several rounds the best counts: on a busy machine the thread that collects
+// may get no turn, and what it could not collect is counted.
+TEST_F(RocrTest, AHundredThousandOfAHundredThousandWithTheQueueFull) {
+  constexpr uint64_t kKernels = 100'000;
+  constexpr int kMostRounds = 12;
+  for (const uint64_t packets : {4096, 16384}) {
+    uint64_t best = 0;
+    for (int round = 0; round < kMostRounds && best < kKernels; ++round) {
+      RunDirectory run;
+      RocrTest::run({"lockstep-rocr-job", "--dispatches", std::to_string(kKernels), "--packets",
+                     std::to_string(packets), "--in-flight", std::to_string(packets - 2), "--signal-every",
+                     "1", "--unwaited"},
+                    {{"LOCKSTEP_DIR", run.path()}});
+      const HsaFile f(run.files().at(0));
+      f.expect_sums();
+      EXPECT_LE(f.counters()["signals"], packets);
+      EXPECT_EQ(f.count(format::Kind::kDispatch) + f.counters()["drop (no room)"], kKernels)
+          << "each has a record, with times or without";
+      best = std::max<uint64_t>(best, f.finished().size());
+    }
+    EXPECT_EQ(best, kKernels) << packets;
+  }
+}
+
 TEST_F(RocrTest, SignalledOnesAreStampedByTheDeviceAndNoSignalLeaks) {
   const auto output = run({"lockstep-rocr-job", "--dispatches", "200", "--signal-every", "1", "--shut-down"});
   EXPECT_EQ(output.value("unstamped", -1), 0);
