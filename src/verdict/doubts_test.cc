@@ -280,7 +280,8 @@ TEST(Enough, OfLogsAloneIsSaidWhatTheyShow) {
     return *too_little(run);
   };
   const std::string start = "h1:7:7 [0] NCCL INFO Bootstrap : Using eth0:198.51.100.7<0>\n";
-  EXPECT_EQ(little_of(start).statement, "the logs show how NCCL starts, and no communicator that is complete");
+  EXPECT_EQ(little_of(start).statement,
+            "the logs show how NCCL starts, and no communicator that is complete");
   EXPECT_NE(little_of(start).advice.find("`Bootstrap`"), std::string::npos);
   const std::string made =
       "h1:7:7 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 1 cudaDev 0 busId 1b000 - Init COMPLETE\n";
