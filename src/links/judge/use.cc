@@ -19,7 +19,7 @@ namespace {
 using analysis::FindingId;
 using analysis::Severity;
 
-constexpr int64_t kShortestMs = 5000, kLongEnoughMs = 30'000;
+constexpr int64_t kShortestMs = 5000, kLongUseMs = 30'000;
 constexpr uint64_t kBytesOfWord = 4;
 // More than its rate is no rate: the counter or the rate does not mean what it should.
 constexpr double kFull = 0.9, kImpossible = 1.1, kBulk = 0.3;
@@ -131,11 +131,11 @@ class UseJudge {
       const double each = span.bytes / std::max(sent->second.bytes, 1.0);
       if (each < kSmallPacket && each > kNoPacket) small.add(span, most, sent->second.bytes);
     });
-    if (full.ms >= kLongEnoughMs)
+    if (full.ms >= kLongUseMs)
       add(FindingId::kImbalanceLinkBound, device, "sent as much as its link can carry",
           "The link is well. Only fewer bytes, more cards or another algorithm make this faster.", full,
           format_decimal(full.bytes / full.most_bytes * 100, 0) + " % of its rate");
-    if (small.ms >= kLongEnoughMs)
+    if (small.ms >= kLongUseMs)
       add(FindingId::kSlowNicPackets, device, "sent much data in small packets",
           "Check the MTU of the port, of its peers and of the switches: 4,096 bytes (InfiniBand), 4,200 or "
           "more of the interface (RoCE).",
