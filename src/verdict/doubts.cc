@@ -277,8 +277,8 @@ void state_of_logs(const DiagnosedRun& run, uint64_t warned, Finding& finding) {
   const bool is_start = ends_while_it_starts(run);
   const std::string begin = warned > 0 ? "NCCL printed " + plural(warned, "warning") + "; " : "";
   if (errors > 0) {
-    finding.statement = begin + plural(errors, "line") + (errors == 1 ? " reports" : " report") +
-                        " an error in words that Lockstep does not know";
+    finding.statement =
+        begin + plural(errors, "line") + " may report an error in words that Lockstep does not know";
     lines.resize(std::min(lines.size(), kShown));
     finding.evidence = lines;
   } else if (is_start) {

@@ -288,7 +288,7 @@ TEST(Enough, OfLogsAloneIsSaidWhatTheyShow) {
   EXPECT_EQ(little_of(start + made).statement,
             "the logs show no problem, but cannot show that the job is healthy");
   const Finding finding = little_of(start + "widget: error: the frobnicator is empty\n");
-  EXPECT_EQ(finding.statement, "1 line reports an error in words that Lockstep does not know");
+  EXPECT_EQ(finding.statement, "1 line may report an error in words that Lockstep does not know");
   EXPECT_EQ(finding.evidence, std::vector<std::string>{"job.log:2: widget: error: the frobnicator is empty"});
 }
 

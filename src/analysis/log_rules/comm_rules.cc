@@ -201,8 +201,8 @@ std::optional<Hit> unknown_errors(const View& view) {
   }
   if (errors == 0) return std::nullopt;
   hit.more = errors - std::min<uint64_t>(errors, hit.evidence.size());
-  hit.what = wording::count(errors, "line") + (errors == 1 ? " reports" : " report") +
-             " an error in words that Lockstep does not know" + (errors == 1 ? ": " : ", first: ") + hit.what;
+  hit.what = wording::count(errors, "line") + " may report an error in words that Lockstep does not know" +
+             (errors == 1 ? ": " : ", first: ") + hit.what;
   if (!model.is_silent()) hit.severity = Severity::kNote;
   return hit;
 }
