@@ -118,25 +118,35 @@ class Column:
         return found
 
 
-def batches(fill: Callable[[Any], None]) -> Iterator[Sequence[Column]]:
-    """The batches of a stream, each good until the next one is asked for."""
-    stream = Stream()
-    fill(ctypes.pointer(stream))
-    schema, array = Schema(), Array()
-    try:
-        _check(stream, stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)))
-        names = [(schema.children[i].contents.name.decode(), schema.children[i].contents.format.decode())
-                 for i in range(schema.n_children)]
-        while True:
-            _check(stream, stream.get_next(ctypes.byref(stream), ctypes.byref(array)))
-            if not array.release:
-                return
-            yield [Column(name, kind, array.children[i].contents) for i, (name, kind) in enumerate(names)]
-            array.release(ctypes.byref(array))
-    finally:
-        for held in (array, schema, stream):
-            if held.release:
-                held.release(ctypes.byref(held))
+class Batches:
+    """The batches of a stream, each good until the next one is asked for. `fields`: name and format of each column, also of a table
+    without rows."""
+
+    def __init__(self, fill: Callable[[Any], None]) -> None:
+        self._stream = Stream()
+        fill(ctypes.pointer(self._stream))
+        schema = Schema()
+        _check(self._stream, self._stream.get_schema(ctypes.byref(self._stream), ctypes.byref(schema)))
+        columns = (schema.children[i].contents for i in range(schema.n_children))
+        self.fields = [(column.name.decode(), column.format.decode()) for column in columns]
+        schema.release(ctypes.byref(schema))
+
+    def __del__(self) -> None:
+        if self._stream.release:
+            self._stream.release(ctypes.byref(self._stream))
+
+    def __iter__(self) -> Iterator[Sequence[Column]]:
+        array = Array()
+        try:
+            while True:
+                _check(self._stream, self._stream.get_next(ctypes.byref(self._stream), ctypes.byref(array)))
+                if not array.release:
+                    return
+                yield [Column(name, kind, array.children[i].contents) for i, (name, kind) in enumerate(self.fields)]
+                array.release(ctypes.byref(array))
+        finally:
+            if array.release:
+                array.release(ctypes.byref(array))
 
 
 def _check(stream: Stream, code: int) -> None:

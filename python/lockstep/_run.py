@@ -7,7 +7,6 @@ import enum
 import html
 import json
 import os
-import sys
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 from lockstep import _arrow, _library
@@ -123,15 +122,16 @@ class Table:
 
     def batches(self) -> Iterator[dict[str, list[Any]]]:
         """Columns as lists, for one process after the other."""
-        for batch in _arrow.batches(self._fill):
+        for batch in _arrow.Batches(self._fill):
             yield {column.name: column.to_list() for column in batch}
 
     def to_dict(self) -> dict[str, list[Any]]:
         """All rows, as a list for each column. None where a value is not known."""
-        whole: dict[str, list[Any]] = {}
-        for batch in self.batches():
-            for name, values in batch.items():
-                whole.setdefault(name, []).extend(values)
+        batches = _arrow.Batches(self._fill)
+        whole: dict[str, list[Any]] = {name: [] for name, _ in batches.fields}
+        for batch in batches:
+            for column in batch:
+                whole[column.name].extend(column.to_list())
         return whole
 
     def to_pandas(self) -> Any:
@@ -139,8 +139,10 @@ class Table:
         import numpy
         import pandas
 
-        columns: dict[str, list[Any]] = {}
-        for batch in _arrow.batches(self._fill):
+        batches = _arrow.Batches(self._fill)
+        dtypes = {"U": "string", "l": "Int64", "L": "UInt64"}
+        columns: dict[str, list[Any]] = {name: [pandas.Series(dtype=dtypes[kind])] for name, kind in batches.fields}
+        for batch in batches:
             for column in batch:
                 if column.format == "U":
                     piece = pandas.array(column.to_list(), dtype="string")
@@ -150,7 +152,7 @@ class Table:
                         numpy.frombuffer(valid, dtype=numpy.uint8), bitorder="little")[:len(column)].astype(bool)
                     numbers = numpy.array(numpy.ctypeslib.as_array(column.values()))
                     piece = pandas.arrays.IntegerArray(numbers, mask)
-                columns.setdefault(column.name, []).append(pandas.Series(piece))
+                columns[column.name].append(pandas.Series(piece))
         return pandas.DataFrame({name: pandas.concat(pieces, ignore_index=True) for name, pieces in columns.items()})
 
     def to_polars(self) -> Any:
@@ -174,7 +176,8 @@ class Report:
             out.write(self.html)
 
     def _repr_html_(self) -> str:
-        return f'<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:860px;border:0" srcdoc="{html.escape(self.html)}"></iframe>'
+        return ('<iframe sandbox="allow-scripts allow-downloads allow-modals allow-forms" '
+                f'style="width:100%;height:860px;border:0" srcdoc="{html.escape(self.html)}"></iframe>')
 
     def __repr__(self) -> str:
         return f"<lockstep report of {len(self.html)} characters>"
@@ -232,10 +235,3 @@ class Run:
 def open_run(*paths: PathLike) -> Run:
     """A run by what `lockstep diagnose` takes: a run directory, a trace.db, dumps, traces, logs, archives, in any mix."""
     return Run(paths)
-
-
-def main() -> int:
-    """The program `lockstep` of a wheel: the one that lies in it."""
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "lockstep")
-    os.execv(program, [program, *sys.argv[1:]])
-    return 2

@@ -90,6 +90,11 @@ class Runs(unittest.TestCase):
             rows += len(got)
         self.assertGreater(rows, 1000)
 
+    def test_a_table_without_rows_has_its_columns(self):
+        columns = lockstep.open(self.path("none")).ranges().to_dict()
+        self.assertIn("start_ns", columns)
+        self.assertEqual(set(map(len, columns.values())), {0})
+
     def test_a_capsule_hands_the_stream_over(self):
         table = lockstep.open(self.path("none")).operations()
         capsule = table.__arrow_c_stream__()
@@ -102,7 +107,7 @@ class Runs(unittest.TestCase):
             ctypes.memmove(stream, held, ctypes.sizeof(_arrow.Stream))
             ctypes.memset(held, 0, ctypes.sizeof(_arrow.Stream))
 
-        rows = sum(len(batch[0]) for batch in _arrow.batches(take))
+        rows = sum(len(batch[0]) for batch in _arrow.Batches(take))
         self.assertEqual(rows, len(table.to_dict()["id"]))
         del capsule, held
         gc.collect()
@@ -148,7 +153,7 @@ class Runs(unittest.TestCase):
     @unittest.skipUnless(has("pandas"), "no pandas")
     def test_pandas(self):
         run = lockstep.open(self.path("none"))
-        for table in (run.operations(), run.ranks(), run.marks()):
+        for table in (run.operations(), run.ranks(), run.marks(), run.ranges()):
             frame, columns = table.to_pandas(), table.to_dict()
             self.assertEqual(list(frame.columns), list(columns))
             for name, values in columns.items():

@@ -15,7 +15,7 @@ import { topology } from './pages/topology';
 import { verdict, verdictTitle } from './pages/verdict';
 import { copyButton } from './export';
 import { search } from './search';
-import { addressOf, go, numberOf, readState } from './state';
+import { addressOf, go, keepLinksInside, numberOf, readState } from './state';
 import './style.css';
 import { apply, choice, choose, onSystemChange, type Choice } from './theme';
 import { runLength, type Page, type View } from './view';
@@ -71,7 +71,7 @@ function heading(): HTMLElement {
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ no answer' : '● live') : null,
       h('button', { type: 'button', onclick: () => search(report), 'data-focus': 'search', 'aria-haspopup': 'dialog', title: 'A rank, host or communicator: /' }, 'Find'),
-      copyButton('Copy link', 'Copy the address of what is shown', () => location.href),
+      location.protocol === 'about:' ? null : copyButton('Copy link', 'Copy the address of what is shown', () => location.href),
       h('button', { type: 'button', onclick: () => window.print(), 'data-focus': 'print' }, 'Print'),
       h('button', { type: 'button', onclick: help, 'data-focus': 'help', 'aria-haspopup': 'dialog' }, 'Keys'),
       theme));
@@ -239,6 +239,7 @@ async function start(): Promise<void> {
   apply(choice());
   report = await load();
   draw();
+  keepLinksInside();
   window.addEventListener('hashchange', draw);
   window.addEventListener('keydown', onKey);
   window.addEventListener('beforeprint', print);

@@ -29,7 +29,8 @@ export function addressOf(page: string, values: Record<string, string | number |
 export function go(address: string, quietly = false): void {
   if (address === location.hash) return;
   if (quietly) {
-    history.replaceState(null, '', address);
+    // Whole, as a part would be one of a notebook's address inside its frame.
+    history.replaceState(null, '', location.href.replace(/#.*|$/s, address));
     window.dispatchEvent(new HashChangeEvent('hashchange'));
   } else {
     location.hash = address;
@@ -40,4 +41,15 @@ export function go(address: string, quietly = false): void {
 export function numberOf(state: State, key: string): number | null {
   const text = state.values[key];
   return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : null;
+}
+
+/** Inside a notebook's frame the base of addresses is the notebook's own: links would lead out of the page. */
+export function keepLinksInside(): void {
+  if (location.protocol !== 'about:') return;
+  document.addEventListener('click', (event) => {
+    const to = event.target instanceof Element ? event.target.closest('a')?.getAttribute('href') : null;
+    if (event.defaultPrevented || !to?.startsWith('#')) return;
+    event.preventDefault();
+    go(to);
+  });
 }

@@ -136,6 +136,26 @@ TEST(ReportData, TheWaterfallTellsWhoWaitedAndHowLongDataMoved) {
   EXPECT_NEAR(operation["busbw_gbps"].get<double>(), 1.5 * (64 << 20) / 2.9e6, 0.01);
 }
 
+TEST(ReportData, WhoIsThroughHasNotWaitedForWhoComesLater) {
+  JobBuilder builder(4, 4);
+  const uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    for (uint32_t i = 0; i < 40; ++i) {
+      const double called = i * 20.0 + (rank == 2 ? 9 : 0.001 * rank);
+      builder.call(rank, world,
+                   {.func = "Broadcast",
+                    .called_ms = called,
+                    .gpu_start_ms = called + 0.1,
+                    .gpu_end_ms = called + 0.2});
+    }
+  }
+  const Json data = data_of(diagnosed(builder.build()));
+  const Json& operation = data["operations"]["list"].back();
+  EXPECT_NEAR(operation["ranks"]["waiting_ns"][0].get<double>(), 1e5, 10) << "it ended before rank 2 came";
+  EXPECT_NEAR(operation["lost_ns"].get<double>(), 3e5, 100);
+  EXPECT_NEAR(data["lateness"]["rows"][0]["total"]["waiting_ns"].get<double>(), 40 * 1e5, 100);
+}
+
 TEST(ReportData, ClocksThatAreNotAlignedMakeNobodyLate) {
   constexpr int64_t kApartNs = 3'000'000'000;
   JobBuilder builder(4, 2);

@@ -221,7 +221,7 @@ Json steps_page(const ReportContext& context, const WaitTable& waits) {
         "ones.");
   if (steps.source == straggler::Steps::Source::kSlices)
     notes.push_back(
-        "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
+        "Operations do not repeat and the program marks fewer than three steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
           {"figures", figures_json(context.job())},

@@ -37,6 +37,10 @@ int64_t arrival_of(const ReportContext& context, uint32_t process, const JobOps&
   return ops.is_placed(op) ? std::max(context.placed_ns(process, ops.gpu_start_ns[op]), at) : at;
 }
 
+float waited(const JobOps& ops, uint32_t op, const straggler::MemberPast& past, uint32_t at) {
+  return static_cast<float>(straggler::waited_ns(ops, op, static_cast<double>(past.waiting[at])));
+}
+
 // From the first arrival of a process' operations to the last.
 Span span_of(const ReportContext& context, uint32_t process) {
   const JobOps& ops = context.job().processes[process].ops;
@@ -115,7 +119,7 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ex
     const int64_t arrival = context_.placed_common_ns(member.process, own.arrival[op]);
     const size_t at = size_t{member.process} * columns_ + column_at(arrival);
     WaitCell& cell = cells_[at];
-    const float late = past.lateness[i], waiting = past.waiting[i];
+    const float late = past.lateness[i], waiting = waited(ops, op, past, i);
     cell.waiting_ns += static_cast<double>(waiting);
     cell.late_ns = cell.ops == 0 ? late : std::max(cell.late_ns, late);
     ++cell.ops;
@@ -135,7 +139,7 @@ void WaitTable::keep(const Group& group, OperationKey key) {
     const auto op = job_.op_at(member, key.second);
     if (!op || std::isnan(past.waiting[*op - member.first])) continue;
     const straggler::ExclusiveTimes& own = group.times[member.process];
-    const float waiting = past.waiting[*op - member.first];
+    const float waiting = waited(job_.ops(member), *op, past, *op - member.first);
     const int64_t end = straggler::end_of(job_.ops(member), own, *op), arrival = own.arrival[*op];
     const double inside = static_cast<double>(difference(end, arrival));
     OperationWaits& waits = operations_[key];
@@ -164,9 +168,10 @@ void WaitTable::keep_operations(const Group& group) {
   std::vector<float> lost(until - from);
   for (const straggler::MemberPast& past : group.members) {
     const Member& member = job_.members[past.member];
-    const auto& index = job_.ops(member).index;
+    const JobOps& own = job_.ops(member);
     for (uint32_t i = 0; i < member.ops; ++i) {
-      if (!std::isnan(past.waiting[i])) lost[index[member.first + i] - from] += past.waiting[i];
+      const uint32_t op = member.first + i;
+      if (!std::isnan(past.waiting[i])) lost[own.index[op] - from] += waited(own, op, past, i);
     }
   }
   std::vector<uint32_t> order(lost.size());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What readers do with a page: see a hang, zoom, find a rank, copy, save, read on a phone.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { format, openData, start, stop } from './browser.mjs';
-import { sample } from './sample.mjs';
+import { format, openData, openFile, PAGE, scratch, start, stop } from './browser.mjs';
+import { fill, sample } from './sample.mjs';
 
 const PAGES = ['verdict', 'lateness', 'operations', 'bandwidth', 'topology', 'network', 'steps', 'processes'];
 
@@ -318,5 +319,57 @@ test('all pages fit a phone, with little above them', async () => {
     assert.ok(wide <= 390, `${page} is ${wide} wide`);
     assert.ok(top <= 120, `${page} begins at ${top}`);
   }
+  await report.close();
+});
+
+test('a phone shows the rate at a slow link and the matrix of many hosts whole', async () => {
+  const few = await openData(sample({ columns: 10 }));
+  await few.page.setViewportSize({ width: 390, height: 844 });
+  await few.go('#topology');
+  const [left, right, edge] = await few.page.evaluate(() => {
+    const box = document.querySelector('.slow-label').getBoundingClientRect();
+    return [box.left, box.right, document.querySelector('svg.topology').getBoundingClientRect().right];
+  });
+  assert.ok(left >= 0 && right <= edge, `from ${left} to ${right} of ${edge}`);
+  await few.close();
+
+  const many = await openData(sample({ ranks: 1024, columns: 10 }));
+  await many.page.setViewportSize({ width: 390, height: 844 });
+  await many.page.evaluate(() => {
+    const { strokeRect } = CanvasRenderingContext2D.prototype;
+    globalThis.__right = 0;
+    CanvasRenderingContext2D.prototype.strokeRect = function draw(x, y, width, height) {
+      globalThis.__right = Math.max(globalThis.__right, x + width);
+      strokeRect.call(this, x, y, width, height);
+    };
+  });
+  await many.go('#network');
+  await many.page.waitForFunction(() => globalThis.__right > 0);
+  const [drawn, wide] = await many.page.evaluate(() => [globalThis.__right, document.querySelector('main canvas').clientWidth]);
+  assert.ok(drawn <= wide, `${drawn} of ${wide}`);
+  await many.close();
+});
+
+test('in a frame of a notebook links and choices stay in the page', async () => {
+  const page = fill(PAGE, sample({ columns: 10 })).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  const file = join(scratch, 'notebook.html');
+  // As Report._repr_html_ of the Python module writes it.
+  writeFileSync(file, `<!doctype html><script>performance.mark('lockstep-shown')</script>
+<iframe sandbox="allow-scripts allow-downloads allow-modals allow-forms" style="width:100%;height:700px" srcdoc="${page}"></iframe>`);
+  const report = await openFile(file);
+  const frame = report.page.frameLocator('iframe');
+  const shown = async () => frame.locator('main').getAttribute('data-page');
+  await frame.locator('nav a', { hasText: 'Ranks × time' }).click();
+  await report.becomes(shown, 'lateness');
+  await frame.locator('[data-focus="measure=waiting"]').click();
+  await report.becomes(() => frame.locator('[data-focus="measure=waiting"]').getAttribute('aria-pressed'), 'true');
+  await frame.locator('body').press('8');
+  await report.becomes(shown, 'processes');
+  await frame.locator('main a', { hasText: 'rank 3' }).first().click();
+  await report.becomes(shown, 'lateness');
+  await frame.locator('button', { hasText: 'Keys' }).click();
+  await frame.locator('dialog button', { hasText: 'Close' }).click();
+  await report.becomes(() => frame.locator('dialog').count(), 0);
+  assert.equal(report.page.url(), `file://${file}`);
   await report.close();
 });

@@ -90,10 +90,17 @@ def check_kubernetes():
     except ImportError:
         print("kubernetes.yaml is not parsed: no PyYAML here")
     else:
-        pod = yaml.safe_load(text)["spec"]["template"]["spec"]
+        service, job = yaml.safe_load_all(text)
+        pod = job["spec"]["template"]["spec"]
+        expect(pod["subdomain"] == service["metadata"]["name"], "kubernetes.yaml: no service gives the pods names")
         volumes = {volume["name"] for volume in pod["volumes"]}
         mounted = {mount["name"] for container in pod["containers"] + pod["initContainers"] for mount in container["volumeMounts"]}
         expect(mounted == volumes, f"kubernetes.yaml: volumes {volumes}, mounted {mounted}")
+    # A job ends when its containers have; sidecars are none of them.
+    before, containers = text.split("\n      containers:\n")
+    expect('"lockstep", "exporter"' in before and "lockstep" not in "".join(re.findall("command: .*", containers)), "kubernetes.yaml: the job never ends")
+    nodes = re.findall(r"--nnodes=(\d+)", containers)
+    expect(nodes == re.findall(r"completions: (\d+)", text), f"kubernetes.yaml: torchrun starts {nodes} nodes: pods record jobs of their own")
     for line in re.findall(r'command: \["lockstep", (.*)\]', text):
         words = [word.strip().strip('"') for word in line.split(",")]
         shown = run(["lockstep", words[0], "--help"]).stdout

@@ -89,12 +89,12 @@ Operation 2 of 0xaa13534ff18c1e4 of 2 ranks (its 3rd AllReduce), 256 KiB, at 917
   waiting 20.9 0.0
   state done done
 compared 249 by "mixed"
-rank 0: ops 126 waiting 184.2 blamed 6.7
-rank 1: ops 114 waiting 160.6 blamed 7.6
-rank 2: ops 125 waiting 169.6 blamed 0.5
-rank 3: ops 113 waiting 7.4 blamed 125.0
-rank 4: ops 126 waiting 348.0 blamed 11.1
-rank 5: ops 114 waiting 373.2 blamed 0.0
+rank 0: ops 126 waiting 182.5 blamed 6.7
+rank 1: ops 114 waiting 160.2 blamed 7.6
+rank 2: ops 125 waiting 168.7 blamed 0.5
+rank 3: ops 113 waiting 7.2 blamed 125.0
+rank 4: ops 126 waiting 347.5 blamed 11.1
+rank 5: ops 114 waiting 373.0 blamed 0.0
 rank 6: ops 126 waiting 221.2 blamed 0.3
 rank 7: ops 114 waiting 174.7 blamed 9.6
 steps of 3453.1: lost 0.8 6.7 21.5 21.1 20.4 20.3 20.4 20.5, worst [3,0,3,3,3,3,3,3]
@@ -114,14 +114,14 @@ Operation 8 of world 0x27946d05ec4ea4ba (its 9th AllReduce), 1 MiB, at 890.8 los
   waiting - - - - - - - -
   state running running running running running not called running running
 compared 9 by "gpu"
-rank 0: ops 9 waiting 16.3 blamed 0.0
-rank 1: ops 8 waiting 21.1 blamed 0.0
-rank 2: ops 9 waiting 18.0 blamed 0.0
-rank 3: ops 8 waiting 14.3 blamed 0.0
+rank 0: ops 9 waiting 9.1 blamed 0.0
+rank 1: ops 8 waiting 14.3 blamed 0.0
+rank 2: ops 9 waiting 10.8 blamed 0.0
+rank 3: ops 8 waiting 7.5 blamed 0.0
 rank 4: ops 9 waiting 1.8 blamed 0.5
-rank 5: ops 8 waiting 44.5 blamed 0.0
-rank 6: ops 9 waiting 31.1 blamed 0.0
-rank 7: ops 8 waiting 18.1 blamed 0.0
+rank 5: ops 8 waiting 11.7 blamed 0.0
+rank 6: ops 9 waiting 23.5 blamed 0.0
+rank 7: ops 8 waiting 11.3 blamed 0.0
 steps of 7.6: lost 0.0 0.4 0.1 0.0 0.0 0.0 0.0 0.0 0.0 0.0, worst [null,4,4,null,null,null,null,null,null,null]
 No transfers over the network were recorded: no communicator
 How much of a step computes and how much communicates is not

@@ -184,8 +184,9 @@ function draw(view: View): Child[] {
   for (const pair of pairs) full = Math.max(full, measure.read(pair) ?? 0);
   full = full || 1;
   const size = Math.max(1, page.axis.length);
-  const room = view.printing ? 420 : Math.min(520, window.innerWidth - LEFT - 90);
-  const cell = Math.min(30, Math.max(view.printing ? 3 : 4, Math.floor(room / size)));
+  const seen = window.innerWidth - LEFT - 90;
+  const room = view.printing ? 420 : Math.min(520, seen);
+  const cell = Math.min(30, Math.max(view.printing ? 3 : Math.min(4, seen / size), Math.floor(room / size)));
   const pick = numberOf(view.state, 'pair');
   const chosen = pick === null ? undefined : page.pairs[pick];
   const selected = chosen ? pairs.find((pair) => pair.source === chosen.source && pair.target === chosen.target) ?? null : null;

@@ -16,6 +16,8 @@ const WIDEST = 1040;
 // Where all of a phone's width is the drawing's: what stands around it.
 const AROUND = 46;
 const PAD = 10;
+// Of the label at a slow arc.
+const WIDEST_LETTER = 8;
 const TITLE = 20;
 const FEW_HOSTS = 4;
 // Of more hosts than these only those that matter are drawn at first.
@@ -143,8 +145,10 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
     root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'data-reveal': line.edge !== null && line.edge.slow !== null && line.edge.slow === finding ? '' : null, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
     if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
     if (slow && layout.roomy && line.edge?.rate_gbps != null) {
-      const side = x >= (a.x + b.x) / 2 ? 1 : -1;
-      root.appendChild(s('text', { x: x + side * 10, y: y + 4, 'text-anchor': side > 0 ? 'start' : 'end', class: 'slow-label' }, `slow: ${rate(line.edge.rate_gbps)}`));
+      const text = `slow: ${rate(line.edge.rate_gbps)}`;
+      const wide = text.length * WIDEST_LETTER;
+      const right = x + 10 + wide <= layout.width && (x >= (a.x + b.x) / 2 || x - 10 - wide < 0);
+      root.appendChild(s('text', { x: x + (right ? 10 : -10), y: y + 4, 'text-anchor': right ? 'start' : 'end', class: 'slow-label' }, text));
     }
   }
   // Above the arcs, which would strike them through.

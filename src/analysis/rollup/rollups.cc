@@ -113,9 +113,10 @@ void add_lateness(const Job& job, std::vector<Rows>& rows) {
       const model::Member& member = job.members[past.member];
       for (uint32_t i = 0; i < past.lateness.size(); ++i) {
         if (std::isnan(past.lateness[i])) continue;
-        Rollup& into = rows[member.process].of(member.first + i);
+        const uint32_t op = member.first + i;
+        Rollup& into = rows[member.process].of(op);
         ++into.compared;
-        into.waited_ns += static_cast<double>(past.waiting[i]);
+        into.waited_ns += straggler::waited_ns(job.ops(member), op, static_cast<double>(past.waiting[i]));
         into.late_ns.add(static_cast<double>(past.lateness[i]));
       }
     }

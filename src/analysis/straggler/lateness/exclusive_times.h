@@ -14,6 +14,7 @@
 //
 // Times are ns on the reference host's clock; on the host's own where that is not aligned.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -105,6 +106,16 @@ inline int64_t end_of(const model::JobOps& ops, const ExclusiveTimes& own, uint3
   return !ops.is_placed(op) || ops.gpu_end_ns[op] == 0
              ? 0
              : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
+}
+
+// How long a member was in an operation until the last one arrived, `until_last` after it, or until its own
+// end on the GPU, if that was earlier: in a broadcast a rank may be through before others have come.
+inline double waited_ns(const model::JobOps& ops, uint32_t op, double until_last) {
+  if (!ops.is_placed(op) || ops.gpu_end_ns[op] == 0) return until_last;
+  const int64_t begin = ops.gpu_start_ns[op], end = ops.gpu_end_ns[op];
+  // Unsigned, as times of a damaged file may be far apart.
+  const uint64_t inside = end > begin ? static_cast<uint64_t>(end) - static_cast<uint64_t>(begin) : 0;
+  return std::min(until_last, static_cast<double>(inside));
 }
 
 // The host's part in an operation: its launch, else its enqueueing, else its call. Of a replay

@@ -206,7 +206,7 @@ class Piece {
       const float host_own = own.host_own[op], own_ns = own_ns_of(own, op, row.timed);
       ++waits.ops;
       waits.timed += row.timed;
-      waits.waiting_ns += waiting;
+      waits.waiting_ns += waited_ns(ops_of(m), op, waiting);
       waits.moving_ns += end > row.last ? static_cast<double>(end - row.last) : 0;
       waits.lateness.add(late);
       past.lateness[op - begin] = late;

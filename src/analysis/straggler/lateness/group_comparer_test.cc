@@ -85,6 +85,20 @@ TEST(GroupComparer, TellsTheWaitFromTheMoving) {
   EXPECT_EQ(result.last_ns, testing::at_ms(5));
 }
 
+TEST(GroupComparer, WhoIsThroughWaitsForNobody) {
+  testing::JobBuilder builder(3);
+  const uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    const double start = rank == 2 ? 9.0 : 2.0;  // as the last of a broadcast, after the others' end
+    builder.call(rank, world, {.called_ms = 1, .gpu_start_ms = start, .gpu_end_ms = start + 0.5});
+  }
+  const model::Job job = builder.build();
+  const GroupLateness result = compare(job, job.comms[0].members, 1);
+  EXPECT_EQ(result.members[0].waiting_ns, 0.5e6);
+  EXPECT_EQ(result.members[0].moving_ns, 0);
+  EXPECT_EQ(result.members[2].waiting_ns, 0);
+}
+
 // By how much the arrivals of the late one and of the usual one may be wrong, together.
 TEST(GroupComparer, KnowsHowWrongALatenessMayBe) {
   for (const int32_t error_ns : {9'000, 30'000}) {

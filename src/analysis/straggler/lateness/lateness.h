@@ -45,7 +45,7 @@ struct LateOp {
 struct Waits {
   uint64_t ops = 0;               // one for each member
   uint64_t timed = 0;             // of those, with GPU times
-  double waiting_ns = 0;          // from a member's arrival to the last one's
+  double waiting_ns = 0;          // as waited_ns() has it
   double moving_ns = 0;           // timed alone: from the last arrival to the member's end
   double blamed_ns = 0;           // of LateOp::blame_ns
   model::TimeHistogram lateness;  // arrival minus the median one
