@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CASES = {"no signal": ["--dispatches", "200000"], "a signal each": ["--dispatches", "100000", "--signal-every", "1", "--unwaited"]}
+SIGNALLED = ["--dispatches", "100000", "--signal-every", "1", "--unwaited"]
+CASES = {"no signal": ["--dispatches", "200000"], "a signal each": SIGNALLED, "a signal each, the queue full": [*SIGNALLED, "--in-flight", "4094"]}
 
 
 def run(build, tool, arguments):

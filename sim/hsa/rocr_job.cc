@@ -4,6 +4,7 @@
 //   --dispatches N      1000
 //   --signal-every K    every K-th bears a signal of the program's, which it waits for; 0 none
 //   --in-flight D       packets that it lets be on their way, 256
+//   --packets P         that it asks its queue to hold, 4096
 //   --kernel-ns T       how long each takes
 //   --first-ns T        how long the first one takes, so that the others wait in the queue
 //   --gpu G             which of the GPUs that it sees
@@ -30,7 +31,7 @@ namespace {
 
 struct Options {
   uint64_t dispatches = 1000, signal_every = 0, in_flight = 256, kernel_ns = 0, first_ns = 0, gpu = 0,
-           rounds = 1;
+           rounds = 1, packets = 4096;
   bool shut_down = false, is_unwaited = false, forks = false;
 };
 
@@ -50,6 +51,7 @@ Options read_options(int argc, char** argv) {
     if (name == "--dispatches") options.dispatches = value;
     if (name == "--signal-every") options.signal_every = value;
     if (name == "--in-flight") options.in_flight = value;
+    if (name == "--packets") options.packets = value;
     if (name == "--kernel-ns") options.kernel_ns = value;
     if (name == "--first-ns") options.first_ns = value;
     if (name == "--gpu") options.gpu = value;
@@ -96,9 +98,10 @@ hsa::Status add_gpu(hsa::Agent agent, void*) {
 // waited for.
 class Stream {
  public:
-  Stream(Runtime& runtime, hsa::Agent gpu, uint64_t in_flight) : runtime_(runtime), in_flight_(in_flight) {
+  Stream(Runtime& runtime, hsa::Agent gpu, uint32_t packets, uint64_t in_flight)
+      : runtime_(runtime), in_flight_(in_flight) {
     check("queue_create",
-          runtime.queue_create(gpu, 4096, 0, nullptr, nullptr, UINT32_MAX, UINT32_MAX, &queue_));
+          runtime.queue_create(gpu, packets, 0, nullptr, nullptr, UINT32_MAX, UINT32_MAX, &queue_));
     check("signal_create", runtime.signal_create(1, 0, nullptr, &done_));
   }
   void put(hsa::Packet packet) {
@@ -180,7 +183,7 @@ int run(Runtime& runtime, const Options& options, bool shut_down) {
     std::printf("{\"gpus\": %zu}\n", g_gpus.size());
     return options.dispatches == 0 ? 0 : 3;
   }
-  Stream stream(runtime, g_gpus[options.gpu], options.in_flight);
+  Stream stream(runtime, g_gpus[options.gpu], static_cast<uint32_t>(options.packets), options.in_flight);
   hsa::Signal own{};
   check("signal_create", runtime.signal_create(1, 0, nullptr, &own));
   hsa::Packet kernel = kernel_of(options.kernel_ns);

@@ -148,7 +148,9 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.device_name = device_name(trace, seen);
   seen.nccl_version = row.nccl_version;
   seen.modes = modes_of(text(row.modes));
-  seen.mode = mode_of(static_cast<format::Mode>(row.mode), seen.modes);
+  // Another tool's file has no mode; a run in which nothing was recorded says "off".
+  const bool has_mode = row.mode != 0 || row.retention != 0 || !seen.modes.empty();
+  seen.mode = has_mode ? mode_of(static_cast<format::Mode>(row.mode), seen.modes) : "unknown";
   seen.retention = retention_name(row.retention);
   seen.gpu_clock = gpu_clock_name(row.gpu_clock);
   seen.closed = row.closed != 0;

@@ -44,6 +44,11 @@ TEST(RunOverview, SaysOfASampleWhatShareItKept) {
   EXPECT_EQ(mode_of(Mode::kSample, ""), "sample") << "a file that does not tell";
 }
 
+TEST(RunOverview, KnowsNoModeOfAnotherToolsFile) {
+  EXPECT_EQ(mode_of(format::Mode::kOff, ""), "unknown");
+  EXPECT_EQ(mode_of(format::Mode::kOff, "off 1"), "off");
+}
+
 TEST(Losses, AreSentences) {
   const auto words = [](uint64_t count, std::string detail) {
     return loss_words(

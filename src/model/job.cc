@@ -34,6 +34,11 @@ std::optional<Job::CommonTime> Job::common_ns(uint32_t process, int64_t ns) cons
   return CommonTime{ns - offset->ns, offset->half_width_ns};
 }
 
+bool Job::has_amd_gpus() const {
+  return std::any_of(processes.begin(), processes.end(),
+                     [&](const JobProcess& process) { return is_amd(process.row, strings); });
+}
+
 std::string Job::comm_name(uint32_t comm) const {
   const JobComm& row = comms[comm];
   if (row.name != 0) return std::string(text(row.name));

@@ -285,6 +285,8 @@ struct Job {
   // A time of a process on the reference host's clock; nothing while the host's clock is not aligned.
   std::optional<CommonTime> common_ns(uint32_t process, int64_t ns) const;
 
+  // Any process' GPU is AMD's, as far as anything shows.
+  bool has_amd_gpus() const;
   // See who.h.
   Who who(uint32_t process) const {
     Who who = model::who(processes[process].row, strings);

@@ -8,6 +8,7 @@
 
 #include "analysis/bandwidth/rates.h"
 #include "base/text/units.h"
+#include "base/text/wording.h"
 #include "report/pages.h"
 
 namespace lockstep::report {
@@ -89,10 +90,11 @@ Json bandwidth_page(const ReportContext& context, const OperationPlaces& places)
   const bool has_matched =
       std::any_of(matches.begin(), matches.end(), [](const auto& match) { return match.matched > 0; });
   if (order.empty())
-    return missing(!has_matched
-                       ? "No operation was matched on all ranks of its communicator, so none has a bandwidth."
-                       : "No operation has GPU times on all of its ranks, so none has a bandwidth: run in "
-                         "default mode with the CUDA library, or in deep mode (`lockstep trace -m deep`).");
+    return missing(
+        !has_matched
+            ? "No operation was matched on all ranks of its communicator, so none has a bandwidth."
+            : "No operation has GPU times on all of its ranks, so none has a bandwidth. To get them: " +
+                  std::string(wording::gpu_times_setting(context.main()->job->has_amd_gpus())) + ".");
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first->time_ns > b.first->time_ns; });
   Json list = Json::array();

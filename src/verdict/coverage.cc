@@ -110,6 +110,7 @@ Coverage cover(const Evidence& evidence) {
   for (const model::JobHost& host : job.hosts) hosts.insert(host.name);
   hosts.erase(0);
   coverage.hosts = hosts.size();
+  coverage.is_amd = job.has_amd_gpus();
   cover_ranks(job, coverage);
   const std::vector<bool> replaced = model::replaced_processes(job);
   for (size_t i = 0; i < job.processes.size(); ++i)
@@ -160,7 +161,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   if (coverage.ops == 0) lines.push_back("No operation was recorded.");
   if (coverage.ops > 0 && coverage.gpu_timed == 0) {
     lines.push_back("No GPU times: lateness that begins on a GPU was not checked. To get them: " +
-                    std::string(wording::kGpuTimesSetting) + ".");
+                    std::string(wording::gpu_times_setting(coverage.is_amd)) + ".");
   }
   // Within one node there are no steps of the network to be missed.
   if (coverage.network_expected && !coverage.network_seen) {

@@ -16,6 +16,7 @@ struct Coverage {
   uint64_t ops = 0, matched = 0;
   std::array<uint64_t, job::match::kReasons> unmatched{};
   uint64_t gpu_timed = 0;                   // operations with a GPU time
+  bool is_amd = false;                      // any GPU is AMD's
   bool network_expected = false;            // a communicator spans nodes
   bool network_seen = false;                // transfers were recorded
   size_t clocks = 0, unaligned_clocks = 0;  // boots of hosts, and hosts without one

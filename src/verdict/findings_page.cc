@@ -87,6 +87,18 @@ constexpr RuleText kLogRules[] = {
 #undef RULE
 };
 
+constexpr RuleText kAmdAdvice[] = {
+#define ADVICE(id, advice) {analysis::FindingId::k##id, {}, advice},
+#include "analysis/log_rules/amd_advice.def"
+#undef ADVICE
+};
+
+std::string remedy_of(const RuleText& rule) {
+  for (const RuleText& of : kAmdAdvice)
+    if (of.id == rule.id) return std::string(rule.advice) + " AMD: " + std::string(of.advice);
+  return std::string(rule.advice);
+}
+
 constexpr std::string_view kRuleChapter = "What logs show";
 constexpr std::string_view kRuleColumns = "| Id | Severity | Says | Remedy |";
 
@@ -122,7 +134,7 @@ const std::vector<std::string>& rule_rows() {
     for (const RuleText& rule : kLogRules) {
       list.push_back("| `" + std::string(id_text(rule.id)) + "` | " +
                      std::string(severity_text(facts(rule.id).severity)) + " | " + sentence_of(rule) + " | " +
-                     std::string(rule.advice) + " |");
+                     remedy_of(rule) + " |");
     }
     return list;
   }();

@@ -151,6 +151,21 @@ TEST_F(AmdJob, ReplaysOfAGraphAreOperationsWithTheirKernels) {
   EXPECT_EQ(ask("SELECT kind, count FROM losses"), "");
 }
 
+// No setting of CUDA's brings times of AMD's kernels.
+TEST_F(AmdJob, WithoutKernelsItSaysWhatRecordsThem) {
+  Argv argv = lockstep({"trace", "-o", "t.db", "--"});
+  for (const std::string& word : rank({"3", "-1", "0", "0"})) argv.push_back(word);
+  EXPECT_EQ(do_here(argv, surroundings({{"LOCKSTEP_HSA", "off"}})).code, 0);
+  for (const Argv& words : {Argv{"summary", "t.db"}, Argv{"diagnose", "t.db"},
+                            Argv{"compare", "t.db", "t.db"}, Argv{"report", "-o", "report.html", "t.db"}}) {
+    const Finished finished = do_here(lockstep(words));
+    const std::string text =
+        words[0] == "report" ? do_here({"cat", "report.html"}).out : finished.out + finished.err;
+    EXPECT_TRUE(has(text, "LOCKSTEP_HSA=off") && has(text, "liblockstep-hsa.so")) << words[0] << finished;
+    EXPECT_FALSE(has(text, "LOCKSTEP_CUDA") || has(text, "liblockstep-cuda.so")) << words[0] << finished;
+  }
+}
+
 // HIP counts among what ROCr's list has left; people look for the host's number.
 TEST_F(AmdJob, AGpuHasTheHostsNumberUnderTwoMasks) {
   const struct {
@@ -221,6 +236,10 @@ TEST_F(Amd, ADemoOnSoftwareGpusEndsInTheRightVerdict) {
       "0|ncclDevKernel_Generic_1|100\n0|plain_compute|100\n1|ncclDevKernel_Generic_1|100\n1|plain_compute|100\n");
   EXPECT_EQ(ask("SELECT gpu_source, count(*), min(gpu_end_ns > gpu_start_ns) FROM op GROUP BY 1"),
             "4|200|1\n");
+  do_here(lockstep({"convert", path("demo/trace.db"), "-o", "timeline.json"}));
+  const std::string timeline = do_here({"cat", "timeline.json"}).out;
+  for (const char* gpu : {"GPU 0 (hip:0) of rank 0 (", "GPU 1 (hip:0) of rank 1 ("})
+    EXPECT_TRUE(has(timeline, gpu)) << gpu;
 }
 
 }  // namespace

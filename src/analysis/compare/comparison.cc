@@ -327,7 +327,7 @@ class Comparer {
             : a.empty()            ? "A does not have"
                                    : "B does not have") +
            " operations with GPU times" + (metric == Metric::kBusbw ? " on all of their ranks" : "") +
-           ". To get them: " + std::string(wording::kGpuTimesSetting));
+           ". To get them: " + std::string(wording::gpu_times_setting((a.empty() ? a_ : b_).is_amd)));
     // Rows refer to elements of the list, so it must not grow any more.
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);

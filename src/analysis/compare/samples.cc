@@ -92,6 +92,7 @@ class Sampler {
 
   Samples take() && {
     out_.processes = static_cast<uint32_t>(job_.processes.size());
+    out_.is_amd = job_.has_amd_gpus();
     if (job_.processes.empty()) return std::move(out_);
     find_steps();
     name_comms();

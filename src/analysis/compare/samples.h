@@ -70,6 +70,7 @@ struct Samples {
   size_t steps_in_block = 1;
   int64_t begin_ns = 0;  // the first record; 0 none
   uint32_t processes = 0, unranked = 0;
+  bool is_amd = false;  // any GPU is AMD's
   std::set<int32_t> ranks;
   std::vector<CommSamples> comms;
   Classes moving;         // sums: the part in which all were there; units: bytes

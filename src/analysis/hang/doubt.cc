@@ -240,7 +240,8 @@ Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& block
                                std::to_string(job_state.ranks()) + " left no file");
   finding.advice = "Find out what the host code of " + builder.list(root.actors) +
                    " is doing: take stacks while the job hangs.";
-  finding.needed_evidence = "GPU times: " + std::string(wording::kGpuTimesSetting);
+  finding.needed_evidence =
+      "GPU times: " + std::string(wording::gpu_times_setting(job_state.job().has_amd_gpus()));
   return finding;
 }
 

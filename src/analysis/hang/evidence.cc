@@ -58,6 +58,8 @@ std::optional<Missing> gaps(const JobState& job_state, const Block& block) {
 Missing missing(const JobState& job_state, const Block& block) {
   const model::Job& job = job_state.job();
   const FileWords files = file_words(job, job_state.ranks());
+  const bool is_amd = job.has_amd_gpus();
+  const std::string needed = "GPU times: " + std::string(wording::gpu_times_setting(is_amd));
   bool any_kernels = false;
   for (uint32_t row : job.comms[block.comm].members) {
     if (row == model::kNoRow) continue;
@@ -69,8 +71,10 @@ Missing missing(const JobState& job_state, const Block& block) {
       return {FindingId::kEvidenceMissingCut, files.cut, files.keep_all};
     const bool has_kernels = has_kernel_times(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
-      return {FindingId::kEvidenceMissingGraphs, "without GPU times, replays of CUDA graphs are not recorded",
-              "GPU times: " + std::string(wording::kGpuTimesSetting)};
+      return {FindingId::kEvidenceMissingGraphs,
+              std::string("without GPU times, replays of ") + (is_amd ? "HIP" : "CUDA") +
+                  " graphs are not recorded",
+              needed};
     any_kernels = any_kernels || has_kernels;
   }
   if (auto of = gaps(job_state, block)) return *std::move(of);
@@ -78,8 +82,7 @@ Missing missing(const JobState& job_state, const Block& block) {
     return {FindingId::kEvidenceMissingGpuTimes,
             "no GPU times show whether it ended: kernels are recorded only once they end, and none was",
             "GPU times of running kernels: lockstep trace -m deep"};
-  return {FindingId::kEvidenceMissingGpuTimes, "no GPU times show whether it ended",
-          "GPU times: " + std::string(wording::kGpuTimesSetting)};
+  return {FindingId::kEvidenceMissingGpuTimes, "no GPU times show whether it ended", needed};
 }
 
 // A rank whose process starts later than others' leaves its file later: a live run that has only begun lacks

@@ -101,26 +101,20 @@ model::Who FindingBuilder::who_is(uint32_t actor) const {
   return who;
 }
 
-bool FindingBuilder::has_amd_gpus() const {
-  return std::any_of(job_.processes.begin(), job_.processes.end(), [&](const model::JobProcess& process) {
-    return model::is_amd(process.row, job_.strings);
-  });
-}
-
 std::string FindingBuilder::look_at_the_dead() const {
   return std::string("Check the last output of that process, dmesg (out-of-memory killer, ") +
-         (has_amd_gpus() ? "amdgpu" : "Xid") + " errors), and the launcher's exit codes.";
+         (job_.has_amd_gpus() ? "amdgpu" : "Xid") + " errors), and the launcher's exit codes.";
 }
 
 std::string FindingBuilder::look_at_the_gpu() const {
   return std::string("Check that GPU: ") +
-         (has_amd_gpus() ? "amd-smi, dmesg for errors of amdgpu" : "nvidia-smi, dmesg for Xid errors") +
+         (job_.has_amd_gpus() ? "amd-smi, dmesg for errors of amdgpu" : "nvidia-smi, dmesg for Xid errors") +
          ", and what else runs on it.";
 }
 
 std::string FindingBuilder::look_at_the_gpus() const {
   return std::string("Check dmesg for ") +
-         (has_amd_gpus() ? "errors of amdgpu, and amd-smi" : "Xid errors, and nvidia-smi") +
+         (job_.has_amd_gpus() ? "errors of amdgpu, and amd-smi" : "Xid errors, and nvidia-smi") +
          " on these GPUs; another kernel of the job may hold the GPU.";
 }
 

@@ -51,7 +51,6 @@ class FindingBuilder {
 
  private:
   model::Who who_is(uint32_t actor) const;
-  bool has_amd_gpus() const;
   void add_wait(const Block& block, size_t waiting, Finding& finding) const;
   const JobState& job_state_;
   const model::Job& job_;

@@ -524,6 +524,15 @@ TEST(Hang, WithoutGpuTimesItSaysWhatIsMissing) {
   EXPECT_NE(findings[0].needed_evidence.find("liblockstep-cuda.so"), std::string::npos);
 }
 
+TEST(Hang, WithoutGpuTimesOfAmdsItNamesNoSettingOfCuda) {
+  JobBuilder job = ten_steps(4, 30'000, 0);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.process(rank).row.gpu_clock = static_cast<uint8_t>(model::GpuClock::kAmdTicks);
+  const auto findings = findings_of(job.build());
+  EXPECT_NE(findings.at(0).needed_evidence.find("liblockstep-hsa.so"), std::string::npos) << texts(findings);
+  EXPECT_EQ(texts(findings).find("CUDA"), std::string::npos) << texts(findings);
+}
+
 TEST(Hang, WhereKernelsAreToldItSaysThatTheyAreOnceTheyEnd) {
   model::Job job = ten_steps(4, 30'000, 0).build();
   for (model::JobProcess& process : job.processes) {

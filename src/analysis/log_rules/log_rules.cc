@@ -40,6 +40,31 @@ constexpr Row kRows[] = {
 #undef RULE
 };
 
+struct Advice {
+  FindingId id;
+  std::string_view text;
+};
+constexpr Advice kAmdAdvice[] = {
+#define ADVICE(id, text) {FindingId::k##id, text},
+#include "analysis/log_rules/amd_advice.def"
+#undef ADVICE
+};
+
+// RCCL, HIP or AMD's links are in them.
+bool are_of_amd(const View& view) {
+  const auto failures = view.facts(LineKind::kCudaFailure);
+  return !view.facts(LineKind::kRcclVersion).empty() || !view.facts(LineKind::kXgmiLink).empty() ||
+         std::any_of(failures.begin(), failures.end(), [](const Fact* fact) {
+           return fact->value(1) == "HIP" || fact->first.text.find("HIP failure") != std::string::npos;
+         });
+}
+
+std::string_view advice_of(const Row& row, bool is_amd) {
+  for (const Advice& of : kAmdAdvice)
+    if (is_amd && of.id == row.id) return of.text;
+  return row.advice;
+}
+
 std::vector<Hit> ask(const Row& row, const View& view) {
   if (row.is_unmatched) return {};
   if (row.rules != nullptr) return row.rules(view);
@@ -79,11 +104,11 @@ std::string filled(std::string_view text, const View& view, const Hit& hit) {
   return out += text;
 }
 
-Finding finding_of(const Row& row, const View& view, Hit hit) {
+Finding finding_of(const Row& row, const View& view, bool is_amd, Hit hit) {
   Finding finding(row.id);
   if (hit.severity) finding.severity = *hit.severity;
   finding.statement = filled(row.text, view, hit);
-  finding.advice = row.advice;
+  finding.advice = advice_of(row, is_amd);
   finding.effect = hit.effect;
   finding.comm = std::move(hit.comm);
   finding.func = std::move(hit.func);
@@ -122,19 +147,20 @@ Hit unmatched_warnings(const View& view, const std::set<std::pair<uint32_t, uint
 
 std::vector<Finding> judge_sound(const LogModel& model) {
   const View view(model);
+  const bool is_amd = are_of_amd(view);
   std::vector<Finding> findings;
   std::set<std::pair<uint32_t, uint64_t>> reported;
   for (const Row& row : kRows) {
     for (Hit& hit : ask(row, view)) {
       // By line and not by row: a row that cites a warning has reported it.
       reported.merge(hit.lines);
-      findings.push_back(finding_of(row, view, std::move(hit)));
+      findings.push_back(finding_of(row, view, is_amd, std::move(hit)));
     }
   }
   for (const Row& row : kRows) {
     if (!row.is_unmatched) continue;
     Hit hit = unmatched_warnings(view, reported);
-    if (!hit.evidence.empty()) findings.push_back(finding_of(row, view, std::move(hit)));
+    if (!hit.evidence.empty()) findings.push_back(finding_of(row, view, is_amd, std::move(hit)));
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

@@ -1422,6 +1422,34 @@ TEST(LogRules, EveryRowHasACase) {
 #undef RULE
 }
 
+// Where RCCL speaks, no advice names a tool or setting that only NVIDIA's GPUs have, but of what only they
+// print.
+TEST(LogRules, AdviceOfRcclsLogsNamesAmdsTools) {
+  const auto is_of_nvidia = [](std::string_view id) {
+    for (const char* word : {"xid", "nvl", "fabric", "mps"})
+      if (id.find(word) != id.npos && id != "slow-link.nvlink-uneven") return true;
+    return false;
+  };
+  size_t changed = 0;
+  for (const Case& rule : cases()) {
+    if (is_of_nvidia(rule.id)) continue;
+    std::vector<std::string> of_rccl = rule.speaks;
+    of_rccl.push_back("a RCCL version : 2.21.5-HEAD:1234567");
+    const auto plain = findings_of(rule.speaks), amd = findings_of(of_rccl);
+    const Finding *before = find(plain, rule.id), *after = find(amd, rule.id);
+    if (before == nullptr || after == nullptr) continue;
+    changed += before->advice != after->advice;
+    const std::string& advice = after->advice;
+    for (const char* word :
+         {"nvidia-smi", "Xid", "CUDA_LAUNCH", "compute-sanitizer", "MIG", "Fabric Manager"})
+      EXPECT_EQ(advice.find(word), std::string::npos) << rule.id << ": " << advice;
+    if (advice.find("CUDA_VISIBLE") != std::string::npos) {
+      EXPECT_NE(advice.find("HIP_, ROCR_ and CUDA_VISIBLE"), std::string::npos) << advice;
+    }
+  }
+  EXPECT_GT(changed, 12u);
+}
+
 TEST(LogRules, EvidenceIsFileAndLine) {
   const auto findings = findings_of({"a Using network IB", "a NCCL_P2P_DISABLE set by environment to 1"});
   const Finding* finding = find(findings, "fallback.p2p-disabled");

@@ -192,6 +192,7 @@ StepFigures step_figures(const Job& job) {
 AcrossFigures across(const Job& job) {
   AcrossFigures out;
   if (job.processes.empty()) return out;
+  out.is_amd = job.has_amd_gpus();
   add_rates(job, out);
   add_waits(job, out);
   out.steps = step_figures(job);

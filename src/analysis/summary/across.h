@@ -78,6 +78,7 @@ struct AcrossFigures {
   StepFigures steps;
   std::vector<OverlapFigures> overlap;
   uint64_t matched = 0, untimed = 0;  // operations of all members; of those, without GPU times
+  bool is_amd = false;                // any GPU is AMD's
 };
 
 // The job is matched and its clocks are aligned.

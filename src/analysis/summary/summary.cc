@@ -66,7 +66,9 @@ void Summary::add(const model::Trace& trace) {
   rank.host = trace.strings[process.host];
   rank.rank = process.rank;
   rank.pid = process.pid;
-  rank.device = model::who(process, trace.strings).device;
+  const model::Who who = model::who(process, trace.strings);
+  rank.device = who.device;
+  is_amd_ = is_amd_ || who.is_amd;
   rank.seconds = static_cast<double>(process.last_ns - process.first_ns) * 1e-9;
   add_ops(trace, rank);
   add_histograms(trace);
@@ -141,6 +143,7 @@ void Summary::add_histograms(const model::Trace& trace) {
 
 SummaryFigures Summary::figures() {
   SummaryFigures figures;
+  figures.is_amd = is_amd_;
   for (auto& [key, sums] : ops_) {
     OpFigures op{key.func,
                  key.datatype,

@@ -57,6 +57,7 @@ struct SummaryFigures {
   std::vector<OpFigures> ops;  // the most GPU time first, then the most bytes
   std::vector<RankFigures> ranks;
   std::vector<RingFigures> ring;
+  bool is_amd = false;  // any GPU is AMD's
 };
 
 // Not safe for several threads. Memory grows by 8 bytes for each duration that is known.
@@ -94,6 +95,7 @@ class Summary {
   std::map<OpKey, OpSums> ops_;
   std::map<RingKey, RingSums> ring_;
   std::vector<RankFigures> ranks_;
+  bool is_amd_ = false;
 };
 
 }  // namespace lockstep::analysis::summary

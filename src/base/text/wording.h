@@ -9,8 +9,11 @@
 namespace lockstep::wording {
 
 // What makes a run say when its kernels ran.
-inline constexpr std::string_view kGpuTimesSetting =
-    "LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep";
+constexpr std::string_view gpu_times_setting(bool is_amd) {
+  return is_amd
+             ? "lockstep trace without LOCKSTEP_HSA=off (liblockstep-hsa.so); LOCKSTEP_HSA=sdk beside rocprofiler's SDK"
+             : "LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep";
+}
 
 // Of capture files that are cut or damaged: what to do, and what would decide it.
 inline constexpr std::string_view kCopyAgain =

@@ -2,6 +2,11 @@
 #include "capture/hsa/hsa_test.h"
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include <fstream>
 
 #include "tests/support/sanitizers.h"
 
@@ -293,11 +298,11 @@ TEST_F(HsaTest, BarriersHaveRoomOfTheirOwnWhereAQueueMustNotOverflow) {
                 hsa.go();
                 hsa.wait(last);
                 hsa.wait(queue);
-                EXPECT_GT(hsa.counts().barriers, 0u);
+                EXPECT_EQ(hsa.counts().barriers, kOnTheirWay);
                 EXPECT_LE(kOnTheirWay + hsa.counts().barriers, queue->size);
               }).ok());
   const HsaFile f = file();
-  EXPECT_EQ(f.finished().size() + f.counters()["drop (sig pool)"], 60u);
+  EXPECT_EQ(f.finished().size(), 60u);
   f.expect_sums();
 }
 
@@ -321,22 +326,39 @@ TEST_F(HsaTest, AQueueThatWasNearlyFullIsTimedOnceItIsEmpty) {
   f.expect_sums();
 }
 
-// A queue gets all of its signals or none: the second one's kernels have no times, and none is taken from
-// the first.
-TEST_F(HsaTest, SignalsForOneQueueOfTwo) {
-  ASSERT_TRUE(run({.most_signals = 40}, [](FakeHsa& hsa) {
+// Where the runtime gives fewer signals than a queue holds packets, it has a smaller ring of them: 8 of 32.
+TEST_F(HsaTest, AQueueWorksWithTheSignalsThatItGets) {
+  ASSERT_TRUE(run({.most_signals = 45}, [](FakeHsa& hsa) {
                 hsa.freeze(kernels_of_tests());
                 auto *first = hsa.make_queue(32), *second = hsa.make_queue(32);
-                for (auto* queue : {first, second, first}) {
-                  hsa.submit(queue, several(5));
-                  hsa.wait(queue);
+                EXPECT_EQ(hsa.counts().live_signals, 40u);
+                for (int round = 0; round < 20; ++round) {
+                  for (auto* queue : {first, second}) {
+                    hsa.submit(queue, several(5));
+                    hsa.wait(queue);
+                  }
                 }
-                EXPECT_LE(hsa.counts().live_signals, 40u);
-                EXPECT_EQ(hsa.counts().kernels, 15u);
+                EXPECT_EQ(hsa.counts().kernels, 200u);
               }).ok());
   const HsaFile f = file();
-  EXPECT_EQ(f.finished().size(), 10u);
-  EXPECT_EQ(f.counters()["drop (sig pool)"], 5u);
+  EXPECT_EQ(f.finished().size(), 200u);
+  EXPECT_EQ(f.counters()["signals"], 40u);
+  f.expect_sums();
+}
+
+// The first ones take no more than leaves some for each: a process may drive eight GPUs with ten queues each.
+TEST_F(HsaTest, EachOfManyQueuesIsTimedByABoundedNumberOfSignals) {
+  constexpr int kQueues = 80;
+  ASSERT_TRUE(run({}, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                std::vector<capture::hsa::Queue*> queues;
+                for (int i = 0; i < kQueues; ++i) queues.push_back(hsa.make_queue(4096));
+                for (auto* queue : queues) hsa.submit(queue, several(5));
+                for (auto* queue : queues) hsa.wait(queue);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), kQueues * 5u);
+  EXPECT_LE(f.counters()["signals"], uint64_t{1} << 17);
   f.expect_sums();
 }
 
@@ -393,6 +415,60 @@ TEST_F(HsaTest, AHundredThousandOfAHundredThousand) {
                 counters["unwritten"],
             kKernels);
   EXPECT_GT(counters["recorded OK"], kKernels / 20);
+  f.expect_sums();
+}
+
+pid_t thread_named(const std::string& name) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string found;
+    std::getline(std::ifstream(entry.path() / "comm"), found);
+    if (found == name) return std::stoi(entry.path().filename());
+  }
+  return 0;
+}
+
+// A child of this process that lets one of its threads get no turn, until it is killed. 0: not permitted.
+pid_t stop_thread(pid_t thread) {
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  int stopped[2];
+  if (pipe(stopped) != 0) return 0;
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    const bool is_traced = ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0 &&
+                           ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0 &&
+                           waitpid(thread, nullptr, __WALL) == thread;
+    if (!is_traced || write(stopped[1], "x", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  close(stopped[1]);
+  char word;
+  const bool is_stopped = read(stopped[0], &word, 1) == 1;
+  close(stopped[0]);
+  return is_stopped ? tracer : 0;
+}
+
+// Our thread gets no turn at all: launches collect what has ended, and nothing is lost.
+TEST_F(HsaTest, AStarvedCollectorLosesNothing) {
+  constexpr uint64_t kKernels = 10'000;
+  constexpr int kNotPermitted = 40;
+  const Exit exit = run({}, [](FakeHsa& hsa) {
+    hsa.freeze(kernels_of_tests());
+    auto* queue = hsa.make_queue(64);
+    pid_t collector = 0;  // it takes its name once it runs
+    while (collector == 0) collector = thread_named("lockstep-hsa");
+    const pid_t tracer = stop_thread(collector);
+    if (tracer == 0) _exit(kNotPermitted);
+    for (uint64_t i = 0; i < kKernels / 20; ++i) {
+      hsa.submit(queue, several(20));
+      hsa.wait(queue);
+    }
+    kill(tracer, SIGKILL);
+    waitpid(tracer, nullptr, 0);
+  });
+  if (exit.code == kNotPermitted) GTEST_SKIP() << "no thread may be traced here";
+  EXPECT_TRUE(exit.ok()) << exit;
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), kKernels);
   f.expect_sums();
 }
 

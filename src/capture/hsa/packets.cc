@@ -100,14 +100,16 @@ uint64_t depth(const TracedQueue& queue, uint64_t before) {
   return queue.given + before + 1 - queue.finished.load(std::memory_order_acquire);
 }
 
-// Where a queue must not overflow, a barrier is added to each kernel of one that is less than an eighth full,
-// then only now and then, and none if it may be nearly full: so they take an eighth of a queue at most,
+// Where a queue must not overflow, one that was made wider has room for a barrier behind each kernel, as the
+// program asked for a quarter of it and there are no more signals than that. In another, a barrier is added
+// to each kernel while less than an eighth is full, then only now and then: so they take an eighth at most,
 // whatever the program puts behind. Without those now and then nothing would tell that the queue has emptied.
+// None is added to one that may be nearly full.
 bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
   const auto has_room = [&] {
     const uint64_t newest = queue.pending[(queue.head_seen - 1) & queue.mask].packet,
                    behind = queue.given + before + 1 - newest, packets = depth(queue, before);
-    return packets < queue.size / 8 || (packets < queue.size / 4 * 3 && behind >= queue.size / 16);
+    return packets < queue.barriers_below || (packets < queue.size / 4 * 3 && behind >= queue.size / 16);
   };
   if (!g_runtime.must_not_overflow || has_room()) return true;
   collect(queue, log, UINT64_MAX);

@@ -27,7 +27,9 @@ struct Pending {
 struct TracedQueue {
   Queue* queue;
   const Packet* ring;
-  uint64_t size;  // packets
+  uint64_t size;            // packets
+  uint64_t bytes;           // of the mapping that holds all of it
+  uint64_t barriers_below;  // packets in the queue; see has_room_for_barrier()
   uint16_t number, agent;
   bool is_observed;
   // of the launching thread
@@ -39,7 +41,7 @@ struct TracedQueue {
   Signal* signals;
   Pending* pending;
   uint64_t mask;      // of both; their number less 1
-  uint64_t capacity;  // signals there are: all, or none
+  uint64_t capacity;  // signals there are
   alignas(64) std::atomic<uint64_t> head;
   alignas(64) std::atomic<uint64_t> tail;
   std::atomic<uint64_t> finished;  // the newest packet that is known to have ended

@@ -46,12 +46,14 @@ Layout layout_of(uint64_t packets, uint64_t signals) {
   return layout;
 }
 
-// A power of two, so that places in the ring of signals are a mask, and no more than packets fit into the
-// queue.
+// A power of two, so that places in the ring of signals are a mask; no more than packets fit into the queue,
+// and at most a quarter of those left, but for some that are kept for each queue that may still come.
 uint64_t signals_for(uint64_t packets) {
-  uint64_t count = 1;
-  while (2 * count <= packets && 2 * count <= kMostSignalsOfQueue) count *= 2;
-  return count;
+  constexpr uint64_t kLeast = 64, kKept = kLeast * kMostQueues;
+  uint64_t most = packets < kMostSignalsOfQueue ? packets : kMostSignalsOfQueue;
+  const uint64_t share = g_signals + kKept < kMostSignals ? (kMostSignals - kKept - g_signals) / 4 : 0;
+  if (most > kLeast && share < most) most = share > kLeast ? share : kLeast;
+  return uint64_t{1} << (63 - __builtin_clzll(most));
 }
 
 void give_back_signals(TracedQueue& queue, uint64_t kept_from) {
@@ -65,21 +67,19 @@ void give_back_signals(TracedQueue& queue, uint64_t kept_from) {
   queue.capacity = 0;
 }
 
-// All, or none: then its kernels are recorded without times.
+// Where the runtime gives fewer, the queue has a smaller ring of them; with none its kernels have no times.
 void make_signals(TracedQueue& queue, uint64_t wanted) {
-  if (g_signals + wanted > kMostSignals) return;
   uint64_t made = 0;
   while (made < wanted &&
          g_runtime.signal_create(1, 0, nullptr, kSignalGpuOnly, &queue.signals[made]) == kSuccess)
     ++made;
-  g_signals += made;
-  queue.capacity = made;
-  // A part of a ring is of no use: places in it are a mask.
-  if (made == wanted) {
-    if (g_signals > g_most_signals) g_most_signals = g_signals;
-    return;
-  }
-  give_back_signals(queue, 0);
+  uint64_t kept = wanted;
+  while (kept > made) kept /= 2;
+  while (made > kept) g_runtime.signal_destroy(queue.signals[--made]);
+  queue.capacity = kept;
+  queue.mask = kept == 0 ? 0 : kept - 1;
+  g_signals += kept;
+  if (g_signals > g_most_signals) g_most_signals = g_signals;
 }
 
 uint32_t slot_of(const TracedQueue* queue) {
@@ -93,7 +93,8 @@ TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_ob
   if (g_numbers >= UINT16_MAX) return nullptr;
   const uint32_t slot = slot_of(nullptr);
   if (slot == kMostQueues || queue->size == 0) return nullptr;
-  const uint64_t signals = signals_for(asked < queue->size ? asked : queue->size);
+  const bool is_wider = queue->size >= uint64_t{kWider} * asked;
+  const uint64_t signals = is_observed ? 0 : signals_for(asked < queue->size ? asked : queue->size);
   const Layout layout = layout_of(queue->size, signals);
   auto* bytes = static_cast<char*>(map(layout.bytes));
   if (bytes == nullptr) return nullptr;
@@ -107,8 +108,10 @@ TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_ob
   made->staging = reinterpret_cast<Packet*>(bytes + layout.staging);
   made->signals = reinterpret_cast<Signal*>(bytes + layout.signals);
   made->pending = reinterpret_cast<Pending*>(bytes + layout.pending);
-  made->mask = signals - 1;
-  if (!is_observed) make_signals(*made, signals);
+  made->bytes = layout.bytes;
+  // With one barrier a signal, those of a wider queue fill no more than what the program did not ask for.
+  made->barriers_below = is_wider ? queue->size / 4 * 3 : queue->size / 8;
+  make_signals(*made, signals);
   g_queues[slot] = made;
   return made;
 }
@@ -126,7 +129,7 @@ void free_queue(uint32_t slot) {
   for (uint32_t i = 0; i < format::kMostHsaCounters; ++i)
     g_gone[i] += queue->counters.get(static_cast<Counter>(i));
   g_queues[slot] = nullptr;
-  munmap(queue, layout_of(queue->size, queue->mask + 1).bytes);
+  munmap(queue, queue->bytes);
 }
 
 void define(const Queue* queue, uint32_t agent, uint32_t number, format::QueueState state, Status status,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of GPUs as they are made and destroyed. One lock guards the list; the collector holds it while it
-// looks through. Bounded: kMostQueues, kMostSignals of all queues; a queue beyond is plain, or its kernels
-// have no times (counted).
+// looks through. Bounded: kMostQueues, kMostSignals of all queues; a queue beyond is plain. A queue gets as
+// many signals as it was asked to hold packets while the pool is well filled, then fewer: kernels beyond
+// those on their way have no times (counted).
 #pragma once
 #include "capture/hsa/packets.h"
 
 namespace lockstep::capture::hsa {
 
 inline constexpr uint32_t kMostQueues = 256;
-inline constexpr uint64_t kMostSignals = 1 << 15, kMostSignalsOfQueue = 1 << 12;
+// 128 bytes of the host's memory each. HIP asks for queues of 4,096 packets (5.2.3) to 16,384.
+inline constexpr uint64_t kMostSignals = 1 << 17, kMostSignalsOfQueue = 1 << 14;
 
 // In the place of the runtime's functions: they return what the runtime's would. A queue that cannot be
 // intercepted is made as the program asked for it, and said to be plain.

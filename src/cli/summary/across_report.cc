@@ -64,7 +64,7 @@ std::string rate_table(const analysis::summary::AcrossFigures& figures, size_t l
       "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, so without waiting for late ranks)\n";
   if (figures.rates.empty())
     return text + "  none: no operation has GPU times on all of its ranks. To get them: " +
-           std::string(wording::kGpuTimesSetting) + ".\n";
+           std::string(wording::gpu_times_setting(figures.is_amd)) + ".\n";
   text += rows_text(figures.rates, limit, show_rate);
   text += "  of best: busbw as a share of the run's best for this operation\n" + ceiling_line(figures);
   if (figures.untimed > 0)

@@ -74,7 +74,8 @@ std::string op_table(const analysis::summary::SummaryFigures& figures, size_t li
       "\nOperations (an operation counts once per rank; bandwidth in GB/s, as nccl-tests defines it; *: including the wait for other ranks)\n" +
       rows_text(figures.ops, limit, show_op);
   if (!timed)
-    text += "  This trace has no GPU times. To get them: " + std::string(wording::kGpuTimesSetting) + ".\n";
+    text += "  This trace has no GPU times. To get them: " +
+            std::string(wording::gpu_times_setting(figures.is_amd)) + ".\n";
   return text;
 }
 

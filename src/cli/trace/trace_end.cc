@@ -56,7 +56,7 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
   for (const run::RunLoss& loss : missing) print_status(request, "lost: " + loss.detail);
   print_status(
       request,
-      "nothing was captured: no process loaded the capture library. Likely causes: the processes do not inherit NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than 2.23, or not used; the command ended before it created its first communicator");
+      "nothing was captured: no process loaded the capture library. Likely causes: the processes do not inherit NCCL_PROFILER_PLUGIN and, for AMD's GPUs, HSA_TOOLS_LIB (ssh, sudo, containers), or set them themselves; NCCL is older than 2.23, or not used; the command ended before it created its first communicator");
   // Else the user takes the older trace for this run's.
   if (access(request.output.c_str(), F_OK) == 0)
     print_status(request, request.output_shown + " is from an earlier run and unchanged");

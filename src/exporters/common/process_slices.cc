@@ -145,6 +145,9 @@ Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
   const int32_t on_host =
       gpu < 0 ? -1 : model::host_device(device, trace_.strings[trace_.processes.visible_devices[0]]);
   std::string label = on_host >= 0 ? "GPU " + std::to_string(on_host) : "GPU";
+  // As programs for HIP call it, besides.
+  if (gpu >= 0 && model::is_amd(trace_.processes.row(0), trace_.strings))
+    label += " (hip:" + std::to_string(device) + ")";
   // Ten places for each process: 0 is the host, 1 to 7 devices, 8 channels, 9 the network.
   name_pid(pid, label + " of " + who_ + on_host_, label, number_ * 10 + 1 + std::min(device, 6));
   return {pid, next_gpu_tid_++, std::move(name)};

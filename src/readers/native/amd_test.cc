@@ -115,6 +115,8 @@ TEST(Amd, WhatNeverEndedIsNamed) {
   untimed.head.stop_after = 1;
   untimed.untimed = format::Untimed::kObserved;
   log.add(Kind::kDispatch, untimed);
+  untimed.untimed = format::Untimed::kNoSignal;
+  log.add(Kind::kDispatch, untimed);
   const uint64_t bad = log.add(Kind::kDispatch, dispatch(1'500'200, 1));
   format::GpuTimesRecord unstamped = times(1'600'000, bad, 0, 0);
   unstamped.problem = format::TimesProblem::kNotStamped;
@@ -124,7 +126,10 @@ TEST(Amd, WhatNeverEndedIsNamed) {
   EXPECT_EQ(loss(trace, "open_gpu_work"), 1u);
   EXPECT_NE(losses_text(trace).find("not seen to end: void rcclGenericKernel<1, false>"), std::string::npos)
       << losses_text(trace);
-  EXPECT_EQ(loss(trace, "no_gpu_times"), 2u);
+  EXPECT_EQ(loss(trace, "no_gpu_times"), 3u);
+  EXPECT_NE(losses_text(trace).find("gave no times, 1 as all signals of their queue were on their way: "),
+            std::string::npos)
+      << losses_text(trace);
 }
 
 TEST(Amd, TimesOfWhatIsNotThereAreCounted) {

@@ -47,6 +47,7 @@ uint32_t GpuWork::add(const format::DispatchRecord& record, uint32_t thread, uin
        .agent = record.agent,
        .kind = symbol.communicates ? model::KernelKind::kCommunication : model::KernelKind::kCompute,
        .is_untimed = (record.head.flags & format::kFlagUntimed) != 0,
+       .has_no_signal = record.untimed == format::Untimed::kNoSignal,
        .has_problem = false});
   return static_cast<uint32_t>(pieces_.size() - 1);
 }
@@ -153,7 +154,7 @@ void GpuWork::lose_open() {
 
 GpuWork::Span GpuWork::finish() {
   Span seen;
-  uint64_t without_times = 0, unplaced = 0;
+  uint64_t without_times = 0, without_signal = 0, unplaced = 0;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     const auto correlation = static_cast<uint32_t>(i + 1);
@@ -163,6 +164,7 @@ GpuWork::Span GpuWork::finish() {
       ++(piece.start_ns == 0 ? unplaced : without_times);
     } else if (piece.is_untimed || (piece.end_ns == 0 && piece.kind == model::KernelKind::kCopy)) {
       ++without_times;  // of a copy nothing shows whether it is open
+      without_signal += piece.is_untimed && piece.has_no_signal;
     } else if (piece.end_ns != 0) {
       add_kernel(piece, correlation);
       seen.first_ns = seen.first_ns == 0 ? piece.start_ns : std::min(seen.first_ns, piece.start_ns);
@@ -170,8 +172,13 @@ GpuWork::Span GpuWork::finish() {
     }
   }
   lose_open();
-  losses_.add("no_gpu_times", without_times,
-              [&] { return "kernels and copies of which the GPU gave no times: " + path_; });
+  losses_.add("no_gpu_times", without_times, [&] {
+    return "kernels and copies of which the GPU gave no times" +
+           (without_signal == 0 ? std::string()
+                                : ", " + std::to_string(without_signal) +
+                                      " as all signals of their queue were on their way") +
+           ": " + path_;
+  });
   losses_.add("gpu_clock", unplaced,
               [&] { return "kernels and copies whose GPU clock is not known: no times: " + path_; });
   losses_.add("unknown_kernel_name", unnamed_, [&] {

@@ -49,6 +49,7 @@ class GpuWork {
     uint16_t queue, agent;
     model::KernelKind kind;
     bool is_untimed;  // or its times are of no use
+    bool has_no_signal;
     bool has_problem;
   };
   // 0: the record's clock cannot be tied to the host's.
