@@ -156,6 +156,21 @@ export interface Drill {
   operation: Maybe[];
 }
 
+/** A counter of a host's links or GPUs in the columns of the heat map. */
+export interface LinkRow {
+  host: string;
+  device: string;
+  counter: string;
+  unit: string;
+  kind: 'fault' | 'gauge' | 'traffic';
+  severity: 'note' | 'warning' | 'critical' | null;
+  says: string | null;
+  aligned: boolean;
+  total: Maybe;
+  at_least: boolean;
+  values: Maybe[];
+}
+
 export interface LatenessPage {
   columns: { count: number; begin_ns: number; width_ns: number };
   times: string;
@@ -163,6 +178,7 @@ export interface LatenessPage {
   rows: LatenessRow[];
   drill: Drill;
   marks: { number: number; at_ns: number }[];
+  links: { rows: LinkRow[]; omitted: number; hint: string | null };
   notes: string[];
 }
 

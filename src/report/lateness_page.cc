@@ -260,6 +260,7 @@ Json lateness_page(const ReportContext& context, const WaitTable& waits, const s
           {"rows", std::move(list)},
           {"drill", drill_json(context, waits, rows, places)},
           {"marks", marks_json(context)},
+          {"links", links_beside(context, waits)},
           {"notes", notes_json(context, waits, rows)}};
 }
 

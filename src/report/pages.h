@@ -34,6 +34,9 @@ std::vector<Row> lateness_rows(const ReportContext& context, const WaitTable& wa
 Json lateness_page(const ReportContext& context, const WaitTable& waits, const std::vector<Row>& rows,
                    const OperationPlaces& places);
 
+// lateness_links.cc
+Json links_beside(const ReportContext& context, const WaitTable& waits);
+
 // verdict_page.cc
 Json verdict_page(const ReportContext& context, const std::vector<Row>& rows, const OperationPlaces& places);
 

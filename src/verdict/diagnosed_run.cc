@@ -4,6 +4,7 @@
 #include "verdict/diagnosed_run.h"
 
 #include <algorithm>
+#include <set>
 
 #include "input/input.h"
 #include "job/gather/gather.h"
@@ -84,9 +85,10 @@ class Reading {
   }
 
   void add_statements() {
+    const readers::FormatFiles* samples = nullptr;
     for (const readers::FormatFiles& files : input_.files.formats) {
       if (files.format == &readers::link_samples::kFormat) {
-        add_link_samples(files);
+        samples = &files;
         continue;
       }
       if (files.format == &readers::printed_links::kFormat) {
@@ -105,6 +107,8 @@ class Reading {
                       [this](const Finding& finding) { return is_in_progress(finding, run_); });
       }
     }
+    // Last, as findings decide which hosts' traffic is kept.
+    if (samples != nullptr) add_link_samples(*samples);
   }
 
   Result<DiagnosedRun> take() {
@@ -133,8 +137,15 @@ class Reading {
 
  private:
   void add_link_samples(const readers::FormatFiles& files) {
+    std::set<std::string> named;
+    for (const std::vector<Finding>& findings : findings_)
+      for (const Finding& finding : findings)
+        if (finding.severity != analysis::Severity::kNote)
+          named.insert(finding.hosts.begin(), finding.hosts.end());
     std::vector<Error> troubles;
-    run_.link_samples = read_link_samples(files, troubles);
+    LinkSeriesPicker picker(std::move(named));
+    run_.link_samples = read_link_samples(files, picker, troubles);
+    run_.link_series = picker.take();
     for (Error& error : troubles) lose(std::move(error));
   }
 

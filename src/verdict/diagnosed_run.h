@@ -19,6 +19,7 @@
 #include "readers/nccl_log/log_model.h"
 #include "readers/reader.h"
 #include "verdict/join/join.h"
+#include "verdict/link_series.h"
 #include "verdict/outcome.h"
 
 namespace lockstep::verdict {
@@ -52,7 +53,8 @@ struct DiagnosedRun {
   analysis::Diagnosis diagnosis;               // of all evidence together
   std::vector<verdict::join::CommLink> links;  // between kinds of evidence
   std::vector<lockstep::links::HostSamples>
-      link_samples;  // counters of hosts' links; evidence of its own only if it is all there is
+      link_samples;          // counters of hosts' links; evidence of its own only if it is all there is
+  PickedSeries link_series;  // of the same counters
   std::vector<LinkCheck> link_checks;  // likewise
 
   bool asked_all() const {
@@ -76,7 +78,7 @@ struct Statement {
   std::vector<analysis::Finding> findings;
 };
 // Logs of sampled link counters, which judge_statements leaves out. Those that cannot be read are troubles.
-std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
+std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files, LinkSeriesPicker& picker,
                                                   std::vector<Error>& troubles);
 // Likewise.
 std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const readers::FormatFiles& files,

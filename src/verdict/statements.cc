@@ -121,7 +121,7 @@ constexpr Judge kJudges[] = {
 
 }  // namespace
 
-std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
+std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files, LinkSeriesPicker& picker,
                                                   std::vector<Error>& troubles) {
   struct File {
     std::string host, path;
@@ -141,11 +141,19 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
   });
   links::SamplesJudge judge;
   // One log in memory at a time: those of hundreds of hosts are gigabytes.
-  for (const File& file : ordered) {
-    if (const auto log = links::read_sample_log(file.path))
-      judge.add(*log);
-    else
-      troubles.push_back(log.error());
+  for (size_t i = 0; i < ordered.size();) {
+    const std::string& host = ordered[i].host;
+    bool is_judged = false;
+    for (; i < ordered.size() && ordered[i].host == host; ++i) {
+      const auto log = links::read_sample_log(ordered[i].path);
+      if (!log) {
+        troubles.push_back(log.error());
+      } else if (judge.add(*log)) {
+        picker.add(*log);
+        is_judged = true;
+      }
+    }
+    if (is_judged) picker.end_host(judge.hosts().back());
   }
   return judge.take();
 }

@@ -53,9 +53,11 @@ test('hostile names are text on every page, and run nothing', async () => {
     if (page === 'processes') assert.match(await report.page.locator('main').innerText(), /<script>window\.__owned=1<\/scri/);
   }
   // Hints are made of names, too.
-  for (const [page, drawing] of [['lateness', 'canvas'], ['operations', 'canvas'], ['network', 'canvas'], ['bandwidth', '.chart'], ['topology', '.gpu >> nth=1']]) {
+  for (const [page, drawing] of [['lateness', 'canvas'], ['lateness', 'canvas >> nth=1'], ['operations', 'canvas'], ['network', 'canvas'], ['bandwidth', '.chart'], ['topology', '.gpu >> nth=1']]) {
     await report.go(`#${page}`);
-    const box = await report.page.locator(`main ${drawing}`).first().boundingBox();
+    const place = report.page.locator(`main ${drawing}`).first();
+    await place.scrollIntoViewIfNeeded();
+    const box = await place.boundingBox();
     for (const part of [0.3, 0.5, 0.7]) await report.page.mouse.move(box.x + box.width * part, box.y + box.height * part);
   }
   await report.close();
@@ -274,7 +276,7 @@ function contrast(a, b) {
 
 test('all text has the contrast of WCAG AA, in both themes, and controls have names', async () => {
   for (const dark of [false, true]) {
-    const report = await openData(sample({ columns: 20, ranks: 16 }), { dark });
+    const report = await openData(sample({ columns: 20, ranks: 16, links: true }), { dark });
     for (const page of PAGES) {
       await report.go(`#${page}`);
       const texts = await report.page.evaluate(() => {
@@ -301,7 +303,7 @@ test('all text has the contrast of WCAG AA, in both themes, and controls have na
 });
 
 test('all pages print, one after the other', async () => {
-  const report = await openData(sample({ columns: 60 }));
+  const report = await openData(sample({ columns: 60, links: true }));
   const paper = await report.page.pdf({ preferCSSPageSize: true });
   assert.equal(paper.subarray(0, 5).toString(), '%PDF-');
   const sheets = paper.toString('latin1').match(/\/Type\s*\/Page\b/g).length;

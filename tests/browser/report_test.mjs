@@ -3,7 +3,7 @@
 // those of `lockstep diagnose --json`.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -240,6 +240,45 @@ test('a slow link, simulated: it is lit, and its waits are shown', async (contex
   await shown.page.waitForSelector('[aria-label="Pair"]');
   const pair = made.data.network.pairs.find((entry) => entry.finding === made.data.verdict.finding);
   assert.ok((await shown.text('[aria-label="Pair"]')).includes(rate(pair.rate_gbps)));
+  await shown.close();
+});
+
+/** A log for each host of a run: each card is busy, and one of them has errors halfway. */
+function writeCounters(run, guilty) {
+  const hosts = new Map();
+  for (const process of JSON.parse(execFileSync(LOCKSTEP, ['info', '--json', run])).process_list) hosts.set(process.host, [...(hosts.get(process.host) ?? []), process]);
+  for (const [host, processes] of hosts) {
+    const first = Math.min(...processes.map((process) => process.first_ns));
+    const middle = 1000 + Math.round((Math.max(...processes.map((process) => process.last_ns)) - first) / 2e6);
+    const ports = processes.map((process, i) => ({ name: `mlx5_${i}`, isGuilty: process.rank === guilty }));
+    const lines = ['lockstep link samples 2', `host ${host}`, 'boot b', 'pid 1', `start ${BigInt(first) - 1000000000n}`];
+    ports.forEach(({ name: card }, i) => lines.push(`counter ${2 * i} port ${card}/1 symbol_error`, `counter ${2 * i + 1} port ${card}/1 port_xmit_data`));
+    const values = (of) => ports.map((port, i) => ` ${2 * i}=${of(port) ? 5003 : 3} ${2 * i + 1}=`);
+    lines.push(`at 0${values(() => false).map((text) => `${text}0`).join('')}`, `at ${middle}${values((port) => port.isGuilty).map((text) => `${text}900000000`).join('')}`, `at ${2 * middle}`, 'end', '');
+    writeFileSync(join(run, `links.${host}.1.log`), lines.join('\n'));
+  }
+}
+
+test('a slow card, simulated: its port’s errors stand below the ranks, at their time', async () => {
+  const [run] = simulate('card', '--ranks', '24', '--mode', 'deep', '--steps', '20', '--fault', 'slow-nic', '--seed', '3');
+  const guilty = JSON.parse(readFileSync(join(run, 'truth.json'))).fault.ranks[0];
+  writeCounters(run, guilty);
+  const made = report([run]);
+  assert.equal(made.diagnosis.verdict.class, 'slow-nic');
+  const { rows } = made.data.lateness.links;
+  const card = guilty % 8;
+  assert.deepEqual([rows[0].counter, rows[0].device, rows[0].severity, rows[0].total], ['symbol_error', `mlx5_${card}/1`, 'warning', 5000]);
+  assert.equal(rows.filter((row) => row.kind === 'fault').length, 1);
+  const at = rows[0].values.findIndex((value) => value > 0) / rows[0].values.length;
+  assert.ok(at > 0.4 && at < 0.6, `at ${at}`);
+  assert.deepEqual([rows[1].kind, rows[1].device], ['traffic', `mlx5_${card}/1`]);
+  const shown = await openFile(made.file, { address: '#lateness?table=links' });
+  const cells = await shown.rows('Counters of links and GPUs');
+  assert.deepEqual(['Host', 'Device', 'Counter', 'Trouble', 'Total'].map(cells[0]), [made.data.hosts[Math.floor(guilty / 8)].name, `mlx5_${card}/1`, 'symbol_error', '▲ warning', '+5,000']);
+  await shown.go('#lateness');
+  assert.equal(await shown.page.locator('main canvas').count(), 2);
+  await shown.page.evaluate(() => document.querySelectorAll('main canvas')[1].scrollIntoView({ block: 'end' }));
+  await shown.shot('card-lateness');
   await shown.close();
 });
 

@@ -12,8 +12,24 @@ function random(seed) {
 
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 
+/** Counters of two hosts: errors of a port, a GPU that was slowed down, its clock, and what a port sent. */
+function links(named, columns, other) {
+  const values = (of) => range(columns).map((column) => of(column / columns));
+  const row = (host, device, counter, kind, unit, more) => ({ host: named('host', host), device: other ?? device, counter: other ?? counter, unit, kind, severity: null, says: null, aligned: host === 0, total: null, at_least: false, ...more });
+  return {
+    rows: [
+      row(0, 'mlx5_3/1', 'symbol_error', 'fault', 'count', { severity: 'critical', says: 'symbols arrive damaged', total: 9000, at_least: true, values: values((part) => (part > 0.9 ? null : part > 0.5 && part < 0.7 ? 40 : 0)) }),
+      row(1, 'mlx5_0/1', 'link_error_recovery', 'fault', 'count', { says: 'the link had to retrain', total: 1, values: values((part) => (part === 0.5 ? 1 : 0)) }),
+      row(0, '0000:1b:00.0', 'throttle', 'gauge', 'ratio', { severity: 'warning', says: 'hardware thermal limit', values: values((part) => (part > 0.3 && part < 0.6 ? 0.75 : 0)) }),
+      row(0, '0000:1b:00.0', 'sm_clock', 'gauge', 'MHz', { values: values((part) => (part > 0.3 && part < 0.6 ? 1100 : 1980)) }),
+      row(0, 'mlx5_3/1', 'sent', 'traffic', 'bytes', { total: 4e11, values: values((part) => (part < 0.1 ? null : 4e10 * part)) }),
+    ],
+    omitted: 17, hint: null,
+  };
+}
+
 /**
- * @param {{ranks?: number, perHost?: number, columns?: number, steps?: number, late?: number, named?: (kind: string, i: number) => string, seed?: number}} options
+ * @param {{links?: boolean, ranks?: number, perHost?: number, columns?: number, steps?: number, late?: number, named?: (kind: string, i: number) => string, seed?: number}} options
  */
 export function sample(options = {}) {
   const ranks = options.ranks ?? 16;
@@ -136,7 +152,7 @@ export function sample(options = {}) {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
       cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), waiting: [], rows: [lateRow], at_ns: 169e6 })),
     },
-    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), notes: [] },
+    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), links: options.links ? links(named, columns, options.named ? named('device', 0) : null) : { rows: [], omitted: 0, hint: null }, notes: [] },
     operations: { total: 4000, list, notes: [] },
     bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
     topology: {
@@ -170,7 +186,7 @@ export function hostile() {
   const attacks = ['<script>window.__owned=1</script>', '<img src=x onerror="window.__owned=1">', '</script><script>window.__owned=1</script>', '"><svg/onload=window.__owned=1>', '{{constructor.constructor("window.__owned=1")()}}', "'; DROP TABLE ops; --",
     '\u202Egnp.exe\u202C', 'zero\u200Bwidth\u2060', '<!--', 'javascript:window.__owned=1'];
   const long = `long-${'x'.repeat(1 << 20)}`;
-  return sample({ ranks: 16, columns: 40, steps: 10, named: (kind, i) => (kind === 'run' ? attacks[2] : i === 9 && kind === 'rank' ? long : kind === 'comm' && i === 2 ? long : `${attacks[i % attacks.length]}${i >= attacks.length ? i : ''}`) });
+  return sample({ ranks: 16, columns: 40, steps: 10, links: true, named: (kind, i) => (kind === 'run' ? attacks[2] : i === 9 && kind === 'rank' ? long : kind === 'comm' && i === 2 ? long : `${attacks[i % attacks.length]}${i >= attacks.length ? i : ''}`) });
 }
 
 /** The built page with data in it, as `lockstep report` writes it. */

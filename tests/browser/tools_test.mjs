@@ -175,6 +175,63 @@ test('the heat map zooms by dragging and by keys, and back', async () => {
   await report.close();
 });
 
+test('counters of links and GPUs stand below the heat map, in its columns', async () => {
+  const data = sample({ columns: 100, links: true });
+  const report = await openData(data, { address: '#lateness' });
+  const surface = report.page.locator('main canvas').nth(1);
+  const heat = await report.page.locator('main canvas').first().boundingBox();
+  await surface.scrollIntoViewIfNeeded();
+  const box = await surface.boundingBox();
+  assert.deepEqual([box.x, box.width], [heat.x, heat.width], 'one axis');
+  // The first row, of errors from half of the time on, is the first 36 below a head of 26.
+  const red = await report.page.evaluate(() => {
+    const drawn = document.querySelectorAll('main canvas')[1];
+    const scale = drawn.width / drawn.clientWidth;
+    const { data: pixels } = drawn.getContext('2d').getImageData(90 * scale, 54 * scale, drawn.width - 96 * scale, 1);
+    const found = [...Array(pixels.length / 4).keys()].filter((at) => pixels[at * 4] > pixels[at * 4 + 1] + 60);
+    return [found[0], found.at(-1)].map((at) => at / (pixels.length / 4));
+  });
+  assert.ok(red[0] > 0.5 && red[0] < 0.53 && red[1] > 0.67 && red[1] < 0.7, `from ${red[0]} to ${red[1]}`);
+  await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.605, box.y + 26 + 20);
+  const tip = await report.text('.tip');
+  for (const text of ['node-000 mlx5_3/1 symbol_error', 'errors', '40', '≥ +9,000', 'before or after this time', '8,240', 'symbols arrive damaged']) assert.ok(tip.includes(text), `${text} in ${tip}`);
+  await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 20);
+  assert.match(await report.text('.tip'), /not sampled/);
+  await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 36 + 20);
+  assert.match(await report.text('.tip'), /no more than healthy links have[\s\S]*not aligned/);
+  assert.match(await report.page.locator('figcaption').nth(1).innerText(), /17 more counters left out\. \* clock not aligned/);
+
+  await report.page.locator('[data-focus="table:links"]').click();
+  await report.page.waitForSelector('table[aria-label="Counters of links and GPUs"]');
+  const rows = await report.rows('Counters of links and GPUs');
+  assert.deepEqual(rows.map((read) => read('Counter')), data.lateness.links.rows.map((row) => row.counter));
+  assert.deepEqual(['Host', 'Device', 'Trouble', 'Total', 'Means'].map(rows[0]), ['node-000', 'mlx5_3/1', '■ critical', '≥ +9,000', 'symbols arrive damaged']);
+  assert.deepEqual(['Lowest', 'Highest'].map(rows[3]), ['1,100 MHz', '1,980 MHz']);
+  assert.deepEqual([rows[1]('Host'), rows[2]('Highest'), rows[4]('Total')], ['node-001 *', '75.0 %', format.bytes(4e11)]);
+  await report.page.locator('[data-focus="table:links"]').click();
+
+  await surface.scrollIntoViewIfNeeded();
+  const below = await surface.boundingBox();
+  await report.page.mouse.move(below.x + 400, below.y + 60);
+  await report.page.mouse.down();
+  await report.page.mouse.move(below.x + 600, below.y + 60);
+  await report.page.mouse.up();
+  await report.page.waitForFunction(() => /span=\d+~\d+/.test(decodeURIComponent(location.hash)));
+  await report.close();
+});
+
+test('counters that say nothing are not drawn, and where none were sampled it is said how to', async () => {
+  const data = sample({ columns: 20 });
+  const quiet = await openData(data, { address: '#lateness' });
+  assert.deepEqual([await quiet.page.locator('main canvas').count(), await quiet.page.locator('.no-counters').count()], [1, 0]);
+  await quiet.close();
+  data.lateness.links.hint = 'No counters were sampled: `lockstep counters RUN` samples them.';
+  const none = await openData(data, { address: '#lateness' });
+  assert.equal(await none.text('.no-counters'), 'No counters were sampled: lockstep counters RUN samples them.');
+  assert.equal(await none.page.locator('main canvas').count(), 1);
+  await none.close();
+});
+
 test('a rank, a host and a communicator are found by number and name', async () => {
   const report = await openData(sample({ ranks: 32, columns: 20 }));
   const find = async (text) => {
@@ -311,7 +368,7 @@ test('of logs alone, nothing is said of ranks, hosts and processes', async () =>
 });
 
 test('all pages fit a phone, with little above them', async () => {
-  const report = await openData(sample({ columns: 60 }));
+  const report = await openData(sample({ columns: 60, links: true }));
   await report.page.setViewportSize({ width: 390, height: 844 });
   for (const page of PAGES) {
     await report.go(`#${page}`);

@@ -86,6 +86,14 @@ def rows_of_lateness(lateness, say):
                 say(f"lateness.rows[{i}].{key}", "has not one entry for each column")
         if (row["who"] is None) != ("worst" in row):
             say(f"lateness.rows[{i}]", "is a group without being one")
+    for i, row in enumerate(lateness.get("links", {"rows": []})["rows"]):
+        where = f"lateness.links.rows[{i}]"
+        if len(row["values"]) != lateness["columns"]["count"]:
+            say(f"{where}.values", "has not one entry for each column")
+        if all(value is None for value in row["values"]):
+            say(f"{where}.values", "says nothing")
+        if (row["total"] is None) != (row["kind"] == "gauge"):
+            say(f"{where}.total", "is of what adds up, and of nothing else")
 
 
 def check(document):

@@ -112,6 +112,21 @@ class Report(unittest.TestCase):
         lit = [edge for edge in data["topology"]["edges"] if edge["slow"] == data["verdict"]["finding"]]
         self.assertTrue(slow and lit)
 
+    def test_counters_lie_in_the_columns_of_the_ranks(self):
+        run = simulated("counters", "--ranks", 24, "--mode", "deep", "--seed", 3, "--fault", "slow-nic")
+        guilty = json.loads((run / "truth.json").read_text())["fault"]["ranks"][0]
+        host = next(process for process in document("info", run)["process_list"] if process["rank"] == guilty)
+        middle = 1000 + (host["last_ns"] - host["first_ns"]) // 2_000_000
+        (run / "links.hostile.1.log").write_text(
+            f"lockstep link samples 2\nhost {host['host']}\nboot b\npid 1\nstart {host['first_ns'] - 10**9}\n"
+            "counter 0 port </script>/1 symbol_error\ncounter 1 port </script>/1 port_xmit_data\n"
+            f"at 0 0=3 1=0\nat {middle} 0=5003 1=18446744073709551615\nat {2 * middle}\n")
+        errors, sent = self.examine(run)["lateness"]["links"]["rows"]
+        self.assertEqual([errors[key] for key in ("host", "device", "severity", "total")], [host["host"], "</script>/1", "warning", 5000])
+        self.assertEqual(sum(errors["values"]), 5000)
+        self.assertAlmostEqual(errors["values"].index(5000) / len(errors["values"]), 0.5, delta=0.1)
+        self.assertEqual(sent["kind"], "traffic")
+
     def test_hang(self):
         run = simulated("hang", "--ranks", 16, "--layout", "tp=4,pp=2", "--seed", 7, "--fault", "never-joined")
         data = self.examine(run)

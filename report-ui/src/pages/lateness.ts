@@ -7,6 +7,7 @@ import { count, duration, name, percent, plural } from '../format';
 import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
+import { linksFigure } from './links';
 import { stallOf, type Stall } from './stall';
 import { change, choices, command, facts, figure, key, keys, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
 
@@ -469,6 +470,7 @@ function draw(view: View): Child[] {
         page.rows.some((row) => !row.aligned) ? ' * clock not aligned: drawn from its own first record.' : null,
       ]),
     selected ? cellPanel(view, page, selected, measure) : null,
+    linksFigure(view, page, { left, rightOf: (width) => rightOf(width, stall), ...window }),
     panel('By rank, over the whole run', totals(view, page)),
     notes(page.notes),
   ];

@@ -336,12 +336,12 @@ class LogJudge {
 
 }  // namespace
 
-void SamplesJudge::add(const SampleLog& log) {
-  if (log.host.empty() || log.start_ns <= 0 || log.counters.empty()) return;
+bool SamplesJudge::add(const SampleLog& log) {
+  if (log.host.empty() || log.start_ns <= 0 || log.counters.empty()) return false;
   const int64_t end = log.time_ns(log.last_ms);
   const bool is_known = !hosts_.empty() && hosts_.back().host == log.host;
   // Two launchers of one host read the same counters: both logs would count every event twice.
-  if (is_known && end <= hosts_.back().last_ns + kOverlapNs) return;
+  if (is_known && end <= hosts_.back().last_ns + kOverlapNs) return false;
   if (!is_known) {
     hosts_.emplace_back();
     hosts_.back().host = log.host;
@@ -354,6 +354,7 @@ void SamplesJudge::add(const SampleLog& log) {
   host.cards.insert(log.cards.begin(), log.cards.end());
   host.gpus.insert(log.gpus.begin(), log.gpus.end());
   LogJudge(log, host).run();
+  return true;
 }
 
 std::vector<HostSamples> judge_samples(const std::vector<SampleLog>& logs) {

@@ -47,8 +47,10 @@ struct HostSamples {
 // their starts. One that lies within another's time is left aside, as both read the same counters.
 class SamplesJudge {
  public:
-  void add(const SampleLog& log);
-  std::vector<HostSamples> take() { return std::move(hosts_); }  // by host
+  // False: it was left aside.
+  bool add(const SampleLog& log);
+  const std::vector<HostSamples>& hosts() const { return hosts_; }  // so far
+  std::vector<HostSamples> take() { return std::move(hosts_); }     // by host
 
  private:
   std::vector<HostSamples> hosts_;
