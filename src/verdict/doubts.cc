@@ -237,6 +237,65 @@ bool is_enough(const Coverage& coverage) {
 }
 
 namespace {
+using readers::nccl_log::LineKind;
+using readers::nccl_log::LogModel;
+
+// Lines that nobody here knows and that report an error, and how many there are.
+uint64_t unknown_errors(const DiagnosedRun& run, std::vector<std::string>& lines) {
+  uint64_t count = 0;
+  for (const Evidence& evidence : run.evidence) {
+    if (evidence.logs == nullptr) continue;
+    for (const auto& state : evidence.logs->states) {
+      count += state.errors;
+      for (const auto& line : state.first_errors)
+        lines.push_back(evidence.logs->files[line.file] + ':' + std::to_string(line.line) + ": " + line.text);
+    }
+  }
+  return count;
+}
+
+// The logs show how NCCL starts, and no communicator that was complete.
+bool ends_while_it_starts(const DiagnosedRun& run) {
+  bool has_begun = false;
+  for (const Evidence& evidence : run.evidence) {
+    if (evidence.logs == nullptr) continue;
+    const LogModel& model = *evidence.logs;
+    for (const LineKind kind : {LineKind::kBootstrap, LineKind::kNetworkUsed, LineKind::kSocketCards})
+      has_begun = has_begun || !model.of(kind).empty();
+    const bool is_made = std::any_of(model.comms.begin(), model.comms.end(),
+                                     [](const auto& comm) { return comm.completed || comm.is_used; });
+    if (is_made || model.collectives > 0) return false;
+  }
+  return has_begun;
+}
+
+// Of logs alone, what they leave open.
+void state_of_logs(const DiagnosedRun& run, uint64_t warned, Finding& finding) {
+  constexpr size_t kShown = 6;
+  std::vector<std::string> lines;
+  const uint64_t errors = unknown_errors(run, lines);
+  const bool is_start = ends_while_it_starts(run);
+  const std::string begin = warned > 0 ? "NCCL printed " + plural(warned, "warning") + "; " : "";
+  if (errors > 0) {
+    finding.statement =
+        begin + plural(errors, "line") + " may report an error in words that Lockstep does not know";
+    lines.resize(std::min(lines.size(), kShown));
+    finding.evidence = lines;
+  } else if (is_start) {
+    finding.statement = begin + "the logs show how NCCL starts, and no communicator that is complete";
+  } else {
+    finding.statement =
+        begin + (warned > 0 ? "the logs cannot show whether the job is healthy"
+                            : "the logs show no problem, but cannot show that the job is healthy");
+  }
+  finding.advice =
+      is_start
+          ? "If the job hangs there: find out where all its ranks are (`py-spy dump --native`), and whether the "
+            "hosts reach each other over the interface that the `Bootstrap` line names."
+          : "If the job hangs, take the stacks of all ranks while it does (`py-spy dump`), or give other "
+            "recordings of it along with the logs.";
+}
+
 uint64_t warnings(const DiagnosedRun& run) {
   uint64_t count = 0;
   for (const Evidence& evidence : run.evidence) {
@@ -265,15 +324,12 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   const uint64_t warned = warnings(run);
   Finding finding = doubt(FindingId::kEvidenceMissingLittle, run);
   finding.statement =
-      logs_alone && warned > 0
-          ? "NCCL printed " + plural(warned, "warning") + "; the logs cannot show whether the job is healthy"
-      : logs_alone ? "the logs show no problem, but cannot show that the job is healthy"
-      : ops == 0   ? "no problem was seen, but no operation was recorded: too little to call the job healthy"
-                   : "no problem was seen, but of " + plural(ops, "operation") + " only " +
-                       format_count(matched) + (matched == 1 ? " was" : " were") +
-                       " seen on all their ranks: too little to call the job healthy";
-  finding.advice = logs_alone ? "Give other recordings of the job along with them."
-                              : "Give the files of all ranks together.";
+      ops == 0 ? "no problem was seen, but no operation was recorded: too little to call the job healthy"
+               : "no problem was seen, but of " + plural(ops, "operation") + " only " +
+                     format_count(matched) + (matched == 1 ? " was" : " were") +
+                     " seen on all their ranks: too little to call the job healthy";
+  finding.advice = "Give the files of all ranks together.";
+  if (logs_alone) state_of_logs(run, warned, finding);
   finding.needed_evidence =
       "capture files of all ranks (lockstep trace), Flight Recorder dumps, or snapshots of NCCL's RAS";
   return finding;

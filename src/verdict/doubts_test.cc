@@ -10,6 +10,7 @@
 #include "analysis/testing/job_builder.h"
 #include "base/exit_codes.h"
 #include "base/temporary_directory.h"
+#include "readers/nccl_log/log_parser.h"
 
 namespace lockstep::verdict {
 namespace {
@@ -266,6 +267,29 @@ TEST(Enough, LogsAloneAreNot) {
   EXPECT_TRUE(too_little(ras));
   logs.evidence.push_back(std::move(run_of(4).evidence[0]));
   EXPECT_FALSE(too_little(logs));
+}
+
+TEST(Enough, OfLogsAloneIsSaidWhatTheyShow) {
+  const auto little_of = [](const std::string& text) {
+    readers::nccl_log::LogParser parser;
+    parser.begin_file("job.log");
+    parser.feed(text);
+    parser.end_file();
+    DiagnosedRun run;
+    run.evidence.emplace_back().logs = std::make_shared<const readers::nccl_log::LogModel>(parser.take());
+    return *too_little(run);
+  };
+  const std::string start = "h1:7:7 [0] NCCL INFO Bootstrap : Using eth0:198.51.100.7<0>\n";
+  EXPECT_EQ(little_of(start).statement,
+            "the logs show how NCCL starts, and no communicator that is complete");
+  EXPECT_NE(little_of(start).advice.find("`Bootstrap`"), std::string::npos);
+  const std::string made =
+      "h1:7:7 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 1 cudaDev 0 busId 1b000 - Init COMPLETE\n";
+  EXPECT_EQ(little_of(start + made).statement,
+            "the logs show no problem, but cannot show that the job is healthy");
+  const Finding finding = little_of(start + "widget: error: the frobnicator is empty\n");
+  EXPECT_EQ(finding.statement, "1 line may report an error in words that Lockstep does not know");
+  EXPECT_EQ(finding.evidence, std::vector<std::string>{"job.log:2: widget: error: the frobnicator is empty"});
 }
 
 TEST(Enough, ASnapshotWithoutACommunicatorIsNot) {

@@ -127,6 +127,35 @@ std::optional<Hit> aborted(const View& view) {
   return hit;
 }
 
+// Ranks leave these together, so whoever was in one for longer came earlier.
+std::optional<Hit> latencies_apart(const View& view) {
+  constexpr uint64_t kFew = 10;
+  uint64_t count = 0, uneven = 0;
+  const readers::nccl_log::LatencySpread* widest = nullptr;
+  std::string_view func;
+  for (const std::string_view name : {"AllReduce", "AllGather", "ReduceScatter"}) {
+    const auto found = view.model().latencies.find(std::string(name));
+    if (found == view.model().latencies.end()) continue;
+    const auto& spread = found->second;
+    count += spread.count;
+    uneven += spread.uneven;
+    if (widest != nullptr && widest->most_us - widest->least_us >= spread.most_us - spread.least_us) continue;
+    widest = &spread;
+    func = name;
+  }
+  if (count < kFew || uneven * 2 < count) return std::nullopt;
+  const auto duration = [](double us) {
+    return wording::duration(static_cast<int64_t>(std::min(us, 1e12) * 1e3));
+  };
+  Hit hit;
+  hit.what = "RCCL's latency profiler: in " + std::to_string(uneven) + " of " + std::to_string(count) +
+             " operations, ranks of one host waited much longer than others (" + std::string(func) + ": " +
+             duration(widest->least_us) + " to " + duration(widest->most_us) +
+             "), so some began them late; these lines do not say which";
+  prove(view, widest->widest, hit);
+  return hit;
+}
+
 std::optional<Hit> torn_lines(const View& view) {
   constexpr double kBearable = 0.01;
   const auto& coverage = view.model().coverage;
@@ -140,12 +169,13 @@ std::optional<Hit> torn_lines(const View& view) {
   return hit;
 }
 
+// Of files without a line that reports an error, either.
 std::optional<Hit> nothing_understood(const View& view) {
   const LogModel& model = view.model();
   Hit hit;
   uint64_t files = 0;
   for (size_t file = 0; file < model.states.size(); ++file) {
-    if (model.states[file].is_understood) continue;
+    if (model.states[file].is_understood || model.states[file].errors > 0) continue;
     ++files;
     if (hit.evidence.size() < Hit::kEvidenceMost) hit.evidence.push_back(model.files[file]);
   }
@@ -153,6 +183,27 @@ std::optional<Hit> nothing_understood(const View& view) {
   hit.more = files - hit.evidence.size();
   hit.what = wording::count(files, "file");
   if (!model.is_silent()) hit.severity = Severity::kNote;  // of ranks that had nothing to say, as a rule
+  return hit;
+}
+
+// Of files in which nothing is understood: what lacks a name here may have one for the reader.
+std::optional<Hit> unknown_errors(const View& view) {
+  const LogModel& model = view.model();
+  Hit hit;
+  uint64_t errors = 0;
+  for (const auto& state : model.states) {
+    if (state.is_understood || state.errors == 0) continue;
+    errors += state.errors;
+    for (const Evidence& line : state.first_errors) {
+      if (hit.what.empty()) hit.what = line.text;
+      prove(view, line, hit);
+    }
+  }
+  if (errors == 0) return std::nullopt;
+  hit.more = errors - std::min<uint64_t>(errors, hit.evidence.size());
+  hit.what = wording::count(errors, "line") + " may report an error in words that Lockstep does not know" +
+             (errors == 1 ? ": " : ", first: ") + hit.what;
+  if (!model.is_silent()) hit.severity = Severity::kNote;
   return hit;
 }
 

@@ -231,6 +231,14 @@ std::optional<Hit> proxy_trace(const View& view) {
   return hit;
 }
 
+// RCCL lists its transfers when PyTorch's watchdog or a program asks it to.
+std::optional<Hit> comm_dumped(const View& view) {
+  if (proxy_trace(view)) return std::nullopt;
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kCommDumped)) add(view, *fact, hit);
+  return unless_empty(std::move(hit));
+}
+
 // Ranks by the GPU that they share; of several hosts there may be several of one number.
 std::optional<Hit> shared_gpu(const View& view) {
   constexpr size_t kShown = 4;

@@ -173,6 +173,11 @@ bool never_went_on(const View& view, const Fact& fact) {
 }
 // NCCL creates communicators only after processes have met.
 bool before_any_communicator(const View& view, const Fact&) { return view.model().comms.empty(); }
+bool out_of_reach(const View& view, const Fact& fact) {
+  return warned(view, fact) && (any_value_has(fact, "timed out") || any_value_has(fact, "No route to host") ||
+                                any_value_has(fact, "unreachable"));
+}
+bool closed(const View& view, const Fact& fact) { return warned(view, fact) && !out_of_reach(view, fact); }
 bool port_error(const View&, const Fact& fact) { return any_value_has(fact, "port error"); }
 // 18: IBV_EVENT_GID_CHANGE, which older releases did not know.
 bool port_back(const View& view, const Fact& fact) {

@@ -32,6 +32,9 @@ bool out_of_memory(const View& view, const Fact& fact);
 bool other_verbs(const View& view, const Fact& fact);
 // StoreRetried: processes have not met yet.
 bool before_any_communicator(const View& view, const Fact& fact);
+// PeerClosed: the network gave the peer up, or the peer closed the connection.
+bool out_of_reach(const View& view, const Fact& fact);
+bool closed(const View& view, const Fact& fact);
 // CudaFailure: each warning has exactly one of these causes, by number, words or source file.
 bool hip_error(const View& view, const Fact& fact);
 bool cuda_out_of_memory(const View& view, const Fact& fact);

@@ -35,6 +35,9 @@ struct FileState {
   bool has_holes = false;                         // bytes of zero
   bool is_open = false;                           // no newline ends it: it may go on elsewhere
   bool is_understood = false;                     // a line of it was
+  uint64_t errors = 0;                            // lines that nobody here knows and that report an error
+  std::vector<Evidence> first_errors;             // at most kErrorsMost
+  static constexpr size_t kErrorsMost = 3;
   bool is_damaged() const { return damaged_lines > 0 || has_holes; }
 };
 
@@ -134,6 +137,14 @@ struct AlgorithmUse {
   uint64_t count = 0, least_bytes = 0, most_bytes = 0;
 };
 
+// How long the ranks of one host were in collectives of one function, as RCCL's latency profiler has it.
+struct LatencySpread {
+  uint64_t count = 0, uneven = 0;    // the latter: the longest was at least kUnevenFactor times the shortest
+  double least_us = 0, most_us = 0;  // of `widest`, whose ranks differed most
+  Evidence widest;
+  static constexpr double kUnevenFactor = 2, kUnevenUs = 100;
+};
+
 // What a line of PyTorch or of its launcher says (torch_lines.h).
 enum class TorchRemark : uint8_t {
   kTimeout,        // an operation did not end in time: op, seq, in, out, shape, milliseconds
@@ -211,6 +222,7 @@ struct LogModel {
   std::vector<std::string> call_shapes;
   std::vector<TorchLine> torch;                    // in the order of files and lines
   std::map<std::string, AlgorithmUse> algorithms;  // "AllReduce RING SIMPLE"
+  std::map<std::string, LatencySpread> latencies;  // by function
   std::map<std::string, UnknownShape> unknown;     // by their first words
   uint64_t collectives = 0;                        // lines, one for each call and rank
   LogCoverage coverage;

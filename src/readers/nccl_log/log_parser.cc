@@ -58,6 +58,7 @@ bool is_description(LineKind kind) {
     case LineKind::kNvLink:
     case LineKind::kXgmiLink:
     case LineKind::kNetLink:
+    case LineKind::kLatencySpread:
       return true;
     default:
       return false;
@@ -284,6 +285,8 @@ void LogParser::stated(const Head& head, std::string_view body) {
       return algorithm("(any)", captures[0], captures[1], captures[2]);
     case LineKind::kKernelUse:
       return algorithm(captures[0], captures[2], captures[1], captures[3]);
+    case LineKind::kLatencySpread:
+      return latency(captures);
     case LineKind::kCommLife:
       return comm_life(head, process, captures);
     case LineKind::kRingOrder:
@@ -395,6 +398,23 @@ void LogParser::algorithm(std::string_view func, std::string_view size, std::str
   ++figures.count;
   figures.least_bytes = std::min(figures.least_bytes, bytes);
   figures.most_bytes = std::max(figures.most_bytes, bytes);
+}
+
+void LogParser::latency(const Captures& captures) {
+  const std::string func = printable(captures[4].substr(0, 40));
+  if (!model_.latencies.contains(func) && model_.latencies.size() >= LogModel::kShapesMost) {
+    ++model_.coverage.beyond;
+    return;
+  }
+  LatencySpread& spread = model_.latencies[func];
+  const double least = to_double(captures[2]), most = to_double(captures[3]);
+  ++spread.count;
+  if (most >= least * LatencySpread::kUnevenFactor && most - least >= LatencySpread::kUnevenUs)
+    ++spread.uneven;
+  if (most - least <= spread.most_us - spread.least_us) return;
+  spread.least_us = least;
+  spread.most_us = most;
+  spread.widest = here();
 }
 
 // Rows of latencies and bandwidths, three algorithms in three protocols each; which algorithms, a line before

@@ -42,6 +42,8 @@ class LogParser {
   std::string_view respaced(std::string_view text);
   uint32_t process_without_name(int32_t rank);
   void lone_frame();
+  void unknown_text(std::string_view text);
+  void forgive_a_cut_end();
   bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;
   void resolve_ranks();
   static bool may_be_glued(const Head& head);
@@ -70,6 +72,7 @@ class LogParser {
   void costs(LineKind kind, uint32_t process, const Captures& captures);
   void algorithm(std::string_view func, std::string_view bytes, std::string_view algo,
                  std::string_view proto);
+  void latency(const Captures& captures);
   CommPart* comm_of(uint32_t process, uint64_t pointer);
   CommPart* newest_comm_of(uint32_t process, int64_t tid);
   CommPart* open_comm_of(uint32_t process, int64_t tid);
@@ -79,6 +82,7 @@ class LogParser {
   TorchParser torch_;
   ProgramParser program_;
   std::string_view line_text_;
+  uint64_t last_torn_ = 0;                 // line of the file
   bool is_behind_tear_ = false;            // what is read now
   uint64_t line_ = 0, physical_line_ = 0;  // where a line begins, and the last one of the file
   bool is_first_piece_ = true;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of LogParser that makes lines of what files hold, and knows whose each is.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/ascii.h"
@@ -17,13 +19,22 @@ constexpr size_t kSample = 64 << 10;
 constexpr size_t kLongestMark = 96;  // of launchers' and frameworks' before a head of NCCL's
 constexpr size_t kMarkMost = 16;     // of a launcher's mark: "[rank12345]:"
 
+// Words that whoever prints them uses of a failure; in prose and names of files they stand as well.
+bool reports_error(std::string_view text) {
+  constexpr std::string_view kWords[] = {"Error",   "error:",  "ERROR",  " error ",  "Exception",
+                                         "failed",  "Failed",  "FAILED", "imed out", "fatal",
+                                         "Aborted", "refused", "FATAL"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view word) { return text.find(word) != kNo; });
+}
+
 }  // namespace
 
 void LogParser::begin_file(std::string name) {
   model_.files.push_back(std::move(name));
   model_.states.emplace_back();
   splitter_ = LineSplitter();
-  line_ = physical_line_ = 0;
+  line_ = physical_line_ = last_torn_ = 0;
   is_first_piece_ = true;
   utf16_.reset();
   wrap_ = 0;
@@ -57,6 +68,7 @@ void LogParser::look_at(std::string_view sample) {
 void LogParser::end_file() {
   splitter_.finish([this](std::string_view text) { physical_line(text); });
   if (!joined_.empty()) flush_joined();
+  forgive_a_cut_end();
   std::string mark;
   // The exception is lost, but where it was raised may be all that is known of a rank.
   if (const std::string_view frame = program_.cut_off(mark, line_); !frame.empty()) {
@@ -85,6 +97,21 @@ void LogParser::lone_frame() {
   captures.text[captures.count++] = frame;
   const uint32_t process = process_without_name(rank_of_prefix(frame));
   if (process != kNobody) keep(LineKind::kFrameAlone, process, false, captures);
+}
+
+// Of a paste, the last line ends wherever somebody stopped to copy.
+void LogParser::forgive_a_cut_end() {
+  FileState& state = model_.states.back();
+  if (state.torn == 0 || last_torn_ != line_) return;
+  --state.torn;
+  --model_.coverage.torn;
+}
+
+// Quoted where nothing better is known of a job.
+void LogParser::unknown_text(std::string_view text) {
+  FileState& state = model_.states.back();
+  if (!reports_error(text)) return;
+  if (state.errors++ < FileState::kErrorsMost) state.first_errors.push_back(here());
 }
 
 // Of a file whose lines a terminal broke, a line and what may be the rest of it. Padding up to the edge is
@@ -169,7 +196,8 @@ void LogParser::headless(std::string_view text) {
     return;
   }
   if (text.find("NCCL") == kNo) {
-    state.is_understood = beheaded(trimmed(text, " ")) || state.is_understood;
+    if (!beheaded(trimmed(text, " "))) return unknown_text(text);
+    state.is_understood = true;
     return;
   }
   Head head;
@@ -185,6 +213,9 @@ void LogParser::headless(std::string_view text) {
   } else if (looks_torn(text)) {
     ++model_.coverage.torn;
     ++state.torn;
+    last_torn_ = line_;
+  } else {
+    unknown_text(text);
   }
 }
 
@@ -211,6 +242,7 @@ bool LogParser::program_line(std::string_view text) {
   using Says = ProgramLine::Says;
   ProgramLine line = program_.line(text, line_);
   if (line.says == Says::kNothing) return false;
+  if (line.kind == LineKind::kKnown && line.says == Says::kKind) return true;
   const int32_t rank = rank_of_prefix(line.prefix);
   const uint32_t process = process_without_name(rank);
   if (process == kNobody) return true;
