@@ -117,13 +117,14 @@ Json values_json(const ReportContext& context, const WaitTable& waits, const Lin
   return values;
 }
 
+bool is_gauge(SeriesKind kind) { return kind == SeriesKind::kSlowed || kind == SeriesKind::kClock; }
+
 const char* kind_text(SeriesKind kind) {
-  if (kind == SeriesKind::kFault) return "fault";
-  return kind == SeriesKind::kTraffic ? "traffic" : "gauge";
+  if (is_gauge(kind)) return "gauge";
+  return kind == SeriesKind::kTraffic ? "traffic" : "fault";
 }
 
 Json series_json(const LinkSeries& series, bool is_aligned, Json values) {
-  const bool is_gauge = series.kind == SeriesKind::kSlowed || series.kind == SeriesKind::kClock;
   return {{"host", shown(series.host)},
           {"device", shown(series.device)},
           {"counter", shown(series.counter)},
@@ -134,7 +135,7 @@ Json series_json(const LinkSeries& series, bool is_aligned, Json values) {
                            : Json(nullptr)},
           {"says", shown_or_null(series.says)},
           {"aligned", is_aligned},
-          {"total", is_gauge ? Json(nullptr) : whole(static_cast<double>(series.total))},
+          {"total", is_gauge(series.kind) ? Json(nullptr) : whole(static_cast<double>(series.total))},
           {"at_least", series.is_at_least},
           {"values", std::move(values)}};
 }
@@ -161,8 +162,7 @@ Json links_beside(const ReportContext& context, const WaitTable& waits) {
   for (size_t i = 0; i < all.size(); ++i) {
     const SeriesKind kind = shown_ones[i]->kind;
     // Many clocks leave room for traffic.
-    const bool is_gauge = kind == SeriesKind::kSlowed || kind == SeriesKind::kClock;
-    if (rows.size() + (is_gauge ? std::min(traffic, kTrafficLeast) : 0) < kSeriesMost)
+    if (rows.size() + (is_gauge(kind) ? std::min(traffic, kTrafficLeast) : 0) < kSeriesMost)
       rows.push_back(std::move(all[i]));
     else
       ++omitted;

@@ -182,19 +182,15 @@ bool says_more(const LinkSeries& a, const LinkSeries& b) {
 }
 
 std::optional<Severity> severity_of(const CounterKey& key, SeriesKind kind, const HostSamples& judged) {
-  const auto worst = [&](const std::vector<LinkTrouble>& troubles, FindingId id) {
+  // Of any finding, where none is named.
+  const auto worst = [&](const std::vector<LinkTrouble>& troubles, std::optional<FindingId> id) {
     std::optional<Severity> found;
     for (const LinkTrouble& trouble : troubles)
-      if (trouble.device == key.device && trouble.id == id)
+      if (trouble.device == key.device && (!id || trouble.id == *id))
         found = found ? std::max(*found, trouble.severity) : trouble.severity;
     return found;
   };
-  if (kind == SeriesKind::kTraffic) {
-    std::optional<Severity> found;
-    for (const LinkTrouble& trouble : judged.troubles)
-      if (trouble.device == key.device) found = found ? std::max(*found, trouble.severity) : trouble.severity;
-    return found;
-  }
+  if (kind == SeriesKind::kTraffic) return worst(judged.troubles, std::nullopt);
   if (kind != SeriesKind::kFault) return worst(judged.gpu_troubles, FindingId::kGpuLateThrottled);
   if (const links::Rule* rule = fault_rule(key)) return worst(judged.troubles, rule->finding);
   return worst(judged.gpu_troubles, counts_xids(key) ? FindingId::kAbortedXid : FindingId::kGpuLateMemory);

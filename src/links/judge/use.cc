@@ -43,6 +43,12 @@ void for_rises(const SampledCounter& counter, const Visit& visit) {
   }
 }
 
+// One reading, as of a job that still runs, shows no use.
+bool was_read_twice(const SampledCounter& counter) {
+  return std::count_if(counter.samples.begin(), counter.samples.end(),
+                       [](const Sample& sample) { return sample.is_known; }) >= 2;
+}
+
 // The value that holds at a moment, in a gauge that is logged when it changes.
 std::optional<uint64_t> held(const SampledCounter& gauge, int64_t ms) {
   std::optional<uint64_t> value;
@@ -96,10 +102,7 @@ class UseJudge {
 
  private:
   void add_nvlink(const SampledCounter& counter) {
-    const auto known = std::count_if(counter.samples.begin(), counter.samples.end(),
-                                     [](const Sample& sample) { return sample.is_known; });
-    // One reading, as of a job that still runs, shows no use.
-    if (known >= 2) host_.nvlink_moved[counter.key.device] += rise_of(counter).total;
+    if (was_read_twice(counter)) host_.nvlink_moved[counter.key.device] += rise_of(counter).total;
   }
 
   std::string card_of(const std::string& device) const {
@@ -108,9 +111,7 @@ class UseJudge {
   }
 
   void judge_port(const std::string& device, const PortCounters& port) {
-    const auto known = std::count_if(port.data->samples.begin(), port.data->samples.end(),
-                                     [](const Sample& sample) { return sample.is_known; });
-    if (known >= 2)
+    if (was_read_twice(*port.data))
       host_.sent[device.substr(0, device.rfind('/'))] += rise_of(*port.data).total * kBytesOfWord;
     if (port.rate == nullptr) return;
     std::map<int64_t, Span> packets;
