@@ -294,9 +294,13 @@ void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
       }
       all &= target.answered || target.liveness == Liveness::kStopped;
     }
-    if (all || monotonic_ns() > end) return;
+    if (all) return;
+    if (monotonic_ns() > end) break;
     usleep(5000);
   }
+  // Who was asked while it ran may have been stopped since.
+  for (Target& target : targets)
+    if (!target.answered) target.liveness = run::look_at(target.file.process);
 }
 
 // What came of a request, the worst last. Whoever has refused it has answered, too.
