@@ -59,7 +59,7 @@ void load(const RootTable* root) {
   if (runtime.overruns_its_buffer && !has_word(format::kHsaPatched))
     return note(
         "ROCm 7.2 can crash where a tool sees its queues' packets (InterceptQueue's staging buffer), so no "
-        "kernels are recorded. LOCKSTEP_HSA=patched: this runtime has the fix");
+        "kernels are recorded. If this runtime has the fix, set LOCKSTEP_HSA=patched");
   g_runtime = runtime;
   const bool reads_arguments = !has_word(format::kHsaNoArguments) &&
                                begin_argument_memory(g_runtime, has_word(format::kHsaDeviceArguments));
