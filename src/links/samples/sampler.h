@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples the counters of this host's links once a second into a log of their own
-// (links/samples/sample_log.h), beside a job.
+// (links/samples/sample_log.h), beside a job; ten times a second while somebody watches the run.
 //
 // GPUs of this host are asked through NVML, where it is; of another root they are not.
 //
 // Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each
-// minute. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A reading never takes
-// more than a twentieth of the time: where the hardware answers slowly, it is asked less often.
+// minute, or a tenth of that. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A
+// reading never takes more than a twentieth of the time: where the hardware answers slowly, it is asked less
+// often.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -52,9 +53,10 @@ class SampleLines {
 };
 
 struct SamplerPlaces {
-  std::string root;  // that holds sys; "" for this host
-  std::string log;   // made anew
-  std::string lock;  // held by the one that samples this host for this run; the others wait for it
+  std::string root;   // that holds sys; "" for this host
+  std::string log;    // made anew
+  std::string lock;   // held by the one that samples this host for this run; the others wait for it
+  std::string watch;  // while another holds it (links/samples/host_lock.h), it is sampled faster
 };
 
 // Whether a host has anything that could be sampled: files of links below `root`, or a driver of GPUs of this

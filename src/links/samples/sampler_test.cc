@@ -6,7 +6,10 @@
 
 #include <filesystem>
 #include <thread>
+#include <vector>
 
+#include "base/temporary_directory.h"
+#include "links/samples/host_lock.h"
 #include "links/samples/sample_log.h"
 #include "links/testing/planted_tree.h"
 
@@ -118,7 +121,7 @@ TEST_F(LinkSamples, HostileTreesAreHarmless) {
 
 TEST_F(LinkSamples, TheSamplerLeavesAWholeLog) {
   const std::string log = tree_.root() + "/links.log", lock = tree_.root() + "/links.lock";
-  Sampler sampler({tree_.root(), log, lock}, kWho);
+  Sampler sampler({tree_.root(), log, lock, {}}, kWho);
   sampler.stop();
   const auto read = read_sample_log(log);
   ASSERT_TRUE(read) << read.error().message();
@@ -135,26 +138,66 @@ TEST_F(LinkSamples, OneSamplerOfAHostWritesAtATime) {
   const std::string lock = tree_.root() + "/links.lock";
   const auto log = [&](const char* name) { return tree_.root() + "/" + name; };
   {
-    Sampler first({tree_.root(), log("a"), lock}, kWho);
+    Sampler first({tree_.root(), log("a"), lock, {}}, kWho);
     while (!fs::exists(log("a"))) std::this_thread::yield();
-    Sampler second({tree_.root(), log("b"), lock}, kWho);
+    Sampler second({tree_.root(), log("b"), lock, {}}, kWho);
     second.stop();
     EXPECT_FALSE(fs::exists(log("b")));
   }
-  Sampler third({tree_.root(), log("c"), lock}, kWho);
+  Sampler third({tree_.root(), log("c"), lock, {}}, kWho);
   third.stop();
   EXPECT_TRUE(fs::exists(log("c")));
+}
+
+TEST_F(LinkSamples, WhoWatchesHasChangesOfAMomentApart) {
+  const std::string log = tree_.root() + "/links.log", watch = tree_.root() + "/links.watch.lock";
+  const HostLock watching(watch);
+  ASSERT_EQ(watching.take(), HostLock::Taken::kYes);
+  Sampler sampler({tree_.root(), log, tree_.root() + "/links.lock", watch}, kWho);
+  constexpr size_t kChanges = 6;
+  std::vector<Sample> samples;
+  for (uint64_t i = 1; i <= kChanges; ++i) {
+    tree_.write(port_file(3, "counters/port_rcv_errors"), std::to_string(i));
+    do {
+      std::this_thread::yield();
+      const auto read = read_sample_log(log);
+      if (!read) continue;
+      for (const SampledCounter& counter : read->counters)
+        if (counter.key == CounterKey{DeviceKind::kPort, "mlx5_3/1", "port_rcv_errors"})
+          samples = counter.samples;
+    } while (samples.empty() || samples.back().value != i);
+  }
+  // Once a second they would span more than five.
+  EXPECT_LT(samples.back().ms - samples.front().ms, 4000);
+}
+
+TEST(HostLock, IsHeldByWhoTookItWhileThatOneIsThere) {
+  const auto folder = TemporaryDirectory::make();
+  ASSERT_TRUE(folder);
+  const std::string path = folder->path() + "/lock";
+  EXPECT_FALSE(HostLock::is_held(path));
+  EXPECT_FALSE(fs::exists(path)) << "asking makes no file";
+  {
+    const HostLock lock(path), another(path);
+    EXPECT_FALSE(HostLock::is_held(path)) << "nobody has taken it";
+    EXPECT_EQ(lock.take(), HostLock::Taken::kYes);
+    EXPECT_EQ(lock.take(), HostLock::Taken::kYes);
+    EXPECT_EQ(another.take(), HostLock::Taken::kByAnother);
+    EXPECT_TRUE(HostLock::is_held(path));
+  }
+  EXPECT_FALSE(HostLock::is_held(path));
+  EXPECT_EQ(HostLock(folder->path() + "/nowhere/lock").take(), HostLock::Taken::kImpossible);
 }
 
 TEST_F(LinkSamples, WhereNothingCanBeSampledNothingIsLeft) {
   const std::string log = tree_.root() + "/links.log", lock = tree_.root() + "/links.lock";
   for (const std::string& root : {tree_.root() + "/nowhere", tree_.root() + "/proc"}) {
-    Sampler sampler({root, log, lock}, kWho);
+    Sampler sampler({root, log, lock, {}}, kWho);
     sampler.stop();
     EXPECT_FALSE(fs::exists(log));
   }
-  Sampler sampler({tree_.root(), tree_.root() + "/nowhere/links.log", tree_.root() + "/nowhere/links.lock"},
-                  kWho);
+  Sampler sampler(
+      {tree_.root(), tree_.root() + "/nowhere/links.log", tree_.root() + "/nowhere/links.lock", {}}, kWho);
   sampler.stop();
   EXPECT_FALSE(fs::exists(tree_.root() + "/nowhere"));
 }
