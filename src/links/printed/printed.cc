@@ -6,6 +6,7 @@
 
 #include "links/printed/gpu_query.h"
 #include "links/printed/ibstat.h"
+#include "links/printed/lspci.h"
 #include "links/printed/nvbandwidth.h"
 #include "links/printed/nvlink.h"
 #include "links/printed/p2p_matrices.h"
