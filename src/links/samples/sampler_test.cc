@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/temporary_directory.h"
+#include "links/judge/samples.h"
 #include "links/samples/host_lock.h"
 #include "links/samples/sample_log.h"
 #include "links/testing/planted_tree.h"
@@ -70,6 +73,36 @@ TEST_F(LinkSamples, HoldErrorsOfPcieOfCardsAndOfThePortsAboveThem) {
   EXPECT_EQ(devices, 32u);  // 8 GPUs, 8 cards, and a port of a switch above each
   EXPECT_NE(head.find("\ncard mlx5_0 pci0000:10/"), std::string::npos) << head;
   EXPECT_NE(head.find("\ngpu 0000:"), std::string::npos);
+}
+
+TEST_F(LinkSamples, HoldErrorsOfXgmiAndPcieOfAmdsGpus) {
+  std::string gpu;
+  for (const auto& entry : fs::directory_iterator(tree_.root() + "/sys/bus/pci/devices")) {
+    const std::string name = entry.path().filename();
+    std::string text;
+    std::getline(std::ifstream(entry.path() / "class"), text);
+    if (text.starts_with("0x0302") && (gpu.empty() || name < gpu)) gpu = name;
+  }
+  ASSERT_FALSE(gpu.empty());
+  const std::string folder = "/sys/bus/pci/devices/" + gpu;
+  tree_.write(folder + "/ras/xgmi_wafl_err_count", "ue: 0\nce: 3");
+  tree_.write(folder + "/ras/pcie_bif_err_count", "disabled");
+  tree_.write(folder + "/pcie_replay_count", "7");
+  SampleLines lines(tree_.root());
+  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, Pace::kTenMinutes, true);
+  const auto of = [&](const char* name) { return number(head, gpu, name); };
+  EXPECT_TRUE(has(first, of("xgmi_uncorrected"), "0") && has(first, of("xgmi_corrected"), "3") &&
+              has(first, of("pcie_replay"), "7") && has(first, of("pcie_uncorrected"), "-"))
+      << head << first;
+  tree_.write(folder + "/ras/xgmi_wafl_err_count", "ue: 2\nce: 3");
+  const std::string next = lines.sample(10'000, Pace::kTenSeconds, true);
+  const auto log = parse_sample_log(head + first + next, "log");
+  ASSERT_TRUE(log);
+  const std::vector<HostSamples> hosts = judge_samples({*log});
+  ASSERT_EQ(hosts.size(), 1u);
+  ASSERT_EQ(hosts[0].troubles.size(), 1u);
+  EXPECT_EQ(id_text(hosts[0].troubles[0].id), "transport-error.xgmi");
+  EXPECT_EQ(hosts[0].troubles[0].device, gpu);
 }
 
 TEST_F(LinkSamples, WhatCannotBeReadIsSaidAndTriedAgain) {
