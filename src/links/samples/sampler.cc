@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/start_thread.h"
 #include "links/samples/host_lock.h"
@@ -132,10 +133,19 @@ class Due {
   Moment slowly_, nvlink_bytes_, rarely_;  // when that was read last
 };
 
+// Those of which the kernel's files are read.
+std::vector<std::string> interfaces_of(const WatchedFiles& files) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < files.size(); ++i)
+    if (files.key(i).kind == DeviceKind::kNetDevice) names.insert(files.key(i).device);
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 SampleLines::SampleLines(const std::string& root) : files_(root) {
-  // A made-up tree is not this host: its GPUs are not asked.
+  // A made-up tree is not this host: its drivers are not asked.
+  if (root.empty()) interfaces_.emplace(interfaces_of(files_), InterfaceCounters::of_this_host());
   if (root.empty() && nvidia::may_have_gpus()) gpus_.emplace();
   declared_ = size();
   last_.resize(declared_);
@@ -171,10 +181,13 @@ std::string SampleLines::sample(int64_t ms, Pace due, bool always) {
   };
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_.pace(i) <= due) take(i, files_.read(i), false);
+  if (interfaces_ && due >= Pace::kTenSeconds)
+    interfaces_->read(
+        [&](size_t i, std::optional<uint64_t> value) { take(files_.size() + i, value, false); });
   // Of what is read seldom, it matters when it was read.
   if (gpus_)
     gpus_->read(due, [&](size_t i, std::optional<uint64_t> value) {
-      take(files_.size() + i, value, gpus_->pace(i) >= Pace::kNvlinkBytes);
+      take(before_gpus() + i, value, gpus_->pace(i) >= Pace::kNvlinkBytes);
     });
   if (values.empty() && !always) return {};
   return news + "at " + std::to_string(ms) + values + "\n";

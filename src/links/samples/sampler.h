@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "links/nvidia/watched_gpus.h"
+#include "links/samples/interface_counters.h"
 #include "links/samples/watched_files.h"
 
 namespace lockstep::links {
@@ -40,13 +41,18 @@ class SampleLines {
     bool is_written = false, is_known = false;
     uint64_t value = 0;
   };
-  size_t size() const { return files_.size() + (gpus_ ? gpus_->size() : 0); }
+  // Files, interfaces, and GPUs last: they may have more later.
+  size_t before_gpus() const { return files_.size() + (interfaces_ ? interfaces_->size() : 0); }
+  size_t size() const { return before_gpus() + (gpus_ ? gpus_->size() : 0); }
   const CounterKey& key(size_t i) const {
-    return i < files_.size() ? files_.key(i) : gpus_->key(i - files_.size());
+    return i < files_.size()   ? files_.key(i)
+           : i < before_gpus() ? interfaces_->key(i - files_.size())
+                               : gpus_->key(i - before_gpus());
   }
   std::string declaration(size_t i) const;
 
   WatchedFiles files_;
+  std::optional<InterfaceCounters> interfaces_;
   std::optional<nvidia::WatchedGpus> gpus_;
   size_t declared_ = 0;  // counters of which the log has the names
   std::vector<Last> last_;
