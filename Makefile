@@ -45,10 +45,13 @@ install: setup  ## build and install into PREFIX (default /usr/local), without t
 	@tools/build install $(JOBS)
 	@cmake --install build/install --prefix "$(PREFIX)"
 
-package:  ## make dist/: a tarball, a Python wheel and .deb packages for any Linux with glibc 2.28
+# CROSS is empty, or -aarch64: then by Debian's cross compiler, into dist-aarch64/.
+CROSS := $(addprefix -,$(filter-out $(shell uname -m),$(ARCH)))
+package:  ## make dist/: a tarball, a Python wheel and .deb packages for any Linux with glibc 2.28; ARCH=aarch64 for Grace
 	@tools/setup --package
-	@tools/build install $(JOBS) portable
-	@tools/package build/install dist
+	@$(if $(CROSS),tools/setup -$(CROSS))
+	@tools/build install$(CROSS) $(JOBS) portable
+	@tools/package build/install$(CROSS) dist$(CROSS)
 
 setup:  ## install the Debian packages that are missing
 	@tools/setup

@@ -27,7 +27,13 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/python/lockstep)
   install(DIRECTORY python/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()
 
-install(FILES LICENSE NOTICE README.md CHANGELOG.md SECURITY.md THIRD-PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The pages and what they link to.
+install(FILES LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md THIRD-PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN CMakeLists.txt EXCLUDE PATTERN *_test.cc EXCLUDE PATTERN recordings EXCLUDE)
+install(CODE "set(pages [[${CMAKE_INSTALL_DOCDIR}]])")
+install(SCRIPT cmake/installed_pages.cmake)
 install(FILES examples/prometheus/lockstep-alerts.yml examples/prometheus/lockstep-dashboard.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/prometheus)
 

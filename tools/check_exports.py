@@ -14,7 +14,7 @@ import source_tree
 
 NOT_CAPTURE = {"liblockstep-diagnose.so"}  # for programs that read
 NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-NEWEST_GLIBC = (2, 17)  # x86-64, built by GCC: of RHEL 7, older than every image with NCCL's profiler interface
+NEWEST_GLIBC = (2, 17)  # built by GCC: of RHEL 7, older than every image with NCCL's profiler interface
 CPP_NAME = re.compile(r"^(_ZS|_ZNS|_ZNKS|_Zn|_Zd|__cxa_(?!finalize|atexit|thread_atexit)|__gxx|_Unwind)")
 
 
@@ -27,10 +27,9 @@ def check_needs(library):
     for name in re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic):
         if name not in NEEDED:
             yield f"{library.name}: needs {name}; libc alone is allowed"
-    if "X86-64" in output("readelf", "-h", str(library)):
-        for name, version in re.findall(r" (\S+)@GLIBC_([\d.]+)", output("nm", "-D", "--undefined-only", str(library))):
-            if tuple(int(part) for part in version.split(".")) > NEWEST_GLIBC:
-                yield f"{library.name}: {name} needs glibc {version}; a program in an older image would not start with it preloaded"
+    for name, version in re.findall(r" (\S+)@GLIBC_([\d.]+)", output("nm", "-D", "--undefined-only", str(library))):
+        if tuple(int(part) for part in version.split(".")) > NEWEST_GLIBC:
+            yield f"{library.name}: {name} needs glibc {version}; a program in an older image would not start with it preloaded"
     for name in output("nm", "-D", "--undefined-only", "-j", str(library)).split():
         if CPP_NAME.match(name):
             yield f"{library.name}: undefined name of a C++ run time: {name}"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The .deb packages of an installed tree: lockstep, lockstep-dev and python3-lockstep, by CPack, as packaging/debian/ describes them."""
 import gzip
+import io
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import time
 
@@ -21,10 +23,9 @@ PLACES = (
     (r"share/lockstep/python/(.*)", "python3-lockstep", r"lib/python3/dist-packages/\1"),
     (r"share/zsh/site-functions/(.*)", "lockstep", r"share/zsh/vendor-completions/\1"),
     (r"share/doc/lockstep/LICENSE", "", ""),  # Debian has that licence once for all
-    (r"share/doc/lockstep/CHANGELOG\.md", "lockstep", "share/doc/lockstep/CHANGELOG.md"),
     (r"(bin|lib|share)/(.*)", "lockstep", r"\1/\2"),
 )
-PACKED = ("share/doc/lockstep/CHANGELOG.md", "share/man/man1/lockstep.1")
+PACKED = ("share/man/man1/lockstep.1",)
 
 
 def place(name):
@@ -71,6 +72,34 @@ def set_modes(root, when):
         os.utime(path, (when, when), follow_symlinks=False)
 
 
+def with_size(control, kilobytes, when):
+    """A control.tar.gz with another Installed-Size."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(control)) as read, tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as written:
+        for entry in read:
+            data = read.extractfile(entry).read() if entry.isreg() else b""
+            if pathlib.PurePath(entry.name).name == "control":
+                data = re.sub(rb"(?m)^Installed-Size: .*$", b"Installed-Size: %d" % kilobytes, data)
+            entry.size = len(data)
+            written.addfile(entry, io.BytesIO(data))
+    return gzip.compress(made.getvalue(), 9, mtime=when)
+
+
+def correct_size(package, root, when):
+    """CPack takes a link for as large as what it leads to, which makes the recorders count three times."""
+    kilobytes = sum(-(-path.lstat().st_size // 1024) for path in root.rglob("*") if path.is_symlink() or path.is_file())
+    archive = package.read_bytes()
+    made, at = archive[:8], 8
+    while at < len(archive):
+        head, size = archive[at:at + 48], int(archive[at + 48:at + 58])
+        content = archive[at + 60:at + 60 + size]
+        at += 60 + size + size % 2
+        if head.startswith(b"control.tar.gz"):
+            content = with_size(content, kilobytes, when)
+        made += head + b"%-10d`\n" % len(content) + content + b"\n" * (len(content) % 2)
+    package.write_bytes(made)
+
+
 def make(tree, out, version, machine, when):
     """The packages' paths. `tree` is what `make install` leaves, with the portable programs."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -85,4 +114,5 @@ def make(tree, out, version, machine, when):
                                   env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
             if done.returncode != 0:
                 raise OSError(f"cpack of {package} failed:\n{done.stdout}{done.stderr}")
+            correct_size(next(pathlib.Path(scratch, "made").glob(f"{package}_*.deb")), root, when)
         return [pathlib.Path(shutil.move(path, out / path.name)) for path in sorted(pathlib.Path(scratch, "made").glob("*.deb"))]

@@ -40,8 +40,6 @@ constexpr const Format* kFormats[] = {
 #undef READER
 };
 
-constexpr std::string_view kHint = "capture one with: lockstep trace -o trace.db COMMAND";
-
 // A source whose files were found by `sort`: what could not be read is a loss, and files that were unpacked
 // have the names that the user knows.
 class SortedSource : public model::TraceSource {
@@ -93,6 +91,20 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
   }
   std::sort(entries.begin(), entries.end());
   return entries;
+}
+
+// What `lockstep-nccl-host` replays into the plugin, not what the plugin records.
+bool is_tape(std::span<const std::byte> bytes) {
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())
+      .starts_with(R"({"call":"tape",)");
+}
+
+// The end of an error about what is of no format.
+std::string hint(bool are_tapes) {
+  return are_tapes
+             ? "it holds tapes of NCCL's calls; replay them, from the sources: lockstep trace -o trace.db "
+               "tools/replay FOLDER"
+             : "capture one with: lockstep trace -o trace.db COMMAND";
 }
 
 bool is_process_file(const fs::path& path) { return path.extension() == ".lks"; }
@@ -157,6 +169,7 @@ struct Sniffed {
   const Format* format = nullptr;
   std::vector<const Format*> also = {};  // formats of statements: what a program printed may hold several
   bool packed = false;
+  bool tape = false;
 };
 
 std::vector<const Format*> other_statements(const Format* format, std::span<const std::byte> bytes) {
@@ -178,6 +191,7 @@ Result<Sniffed> sniff(const std::string& path, bool named) {
   found.format = format_of(first, false);
   if (found.format == nullptr && named) found.format = format_of_named(first);
   found.packed = found.format == nullptr && Unpacker::is_packed(first);
+  found.tape = is_tape(first);
   if (found.format == nullptr) found.format = format_of_opened(path, first);
   const bool is_statement = found.format != nullptr && found.format->open == nullptr;
   if ((found.format != nullptr && !is_statement) || found.packed || !may_be_text(first)) return found;
@@ -213,11 +227,10 @@ std::vector<std::string> shapes_of(const fs::path& path) {
   return shapes;
 }
 
-Error unknown(const std::string& path) {
+Error unknown(const std::string& path, bool is_a_tape) {
   std::string known = "trace.db";
   for (const Format* format : kFormats) known += ", " + std::string(format->summary);
-  return {ErrorCode::kInvalidInput, "not a file of a known format (" + known + "); " + std::string(kHint),
-          path};
+  return {ErrorCode::kInvalidInput, "not a file of a known format (" + known + "); " + hint(is_a_tape), path};
 }
 
 class Sorter {
@@ -231,11 +244,12 @@ class Sorter {
     if (error)
       return troubles_.push_back({ErrorCode::kPermission, "cannot be listed: " + error.message(), path});
     const size_t before = found_;
+    has_tapes_ = false;
     unpack_all(add_directory(path), false);
     if (found_ > before) return;
     troubles_.push_back(
         {ErrorCode::kNotFound,
-         "the directory holds no process files (*.lks) and no other readable file; " + std::string(kHint),
+         "the directory holds no process files (*.lks) and no other readable file; " + hint(has_tapes_),
          path});
   }
 
@@ -327,7 +341,7 @@ class Sorter {
     } else if (has_no_bytes(path)) {
       empty_.push_back({path, true});
     } else {
-      troubles_.push_back(unknown(path));
+      troubles_.push_back(unknown(path, found->tape));
     }
   }
 
@@ -348,6 +362,7 @@ class Sorter {
         auto found = sniff(entry, false);
         if (found && found->format != nullptr) keep(*found, entry, false);
         if (found && found->packed) packed.push_back(entry);
+        if (found && found->tape) has_tapes_ = true;
         // A file that cannot be opened is no loss here: directories hold files of others.
         const bool is_empty = has_no_bytes(entry);
         if (found && is_empty) empty_.push_back({entry, false});
@@ -363,11 +378,14 @@ class Sorter {
     struct Outcome {
       std::vector<std::string> files;
       std::vector<Error> troubles;
+      bool has_tapes = false;
     };
     // Kept apart by path and taken in order below: threads do not decide the order of files.
     std::vector<Outcome> outcomes(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
-      const auto wants = [named](const std::string& name, std::span<const std::byte> bytes) {
+      bool has_tapes = false;
+      const auto wants = [named, &has_tapes](const std::string& name, std::span<const std::byte> bytes) {
+        has_tapes = has_tapes || is_tape(bytes);
         return is_process_file(name) || format_of(bytes) != nullptr || has_to_be_opened(bytes) ||
                (named && format_of_named(bytes) != nullptr);
       };
@@ -376,13 +394,14 @@ class Sorter {
         if (named) outcomes[i].troubles.push_back(unpacked.error());
         return;
       }
-      outcomes[i] = {std::move(unpacked->files), std::move(unpacked->troubles)};
+      outcomes[i] = {std::move(unpacked->files), std::move(unpacked->troubles), has_tapes};
       if (named && outcomes[i].files.empty() && outcomes[i].troubles.empty()) {
         outcomes[i].troubles.push_back(
-            {ErrorCode::kInvalidInput, "holds no file of a known format; " + std::string(kHint), paths[i]});
+            {ErrorCode::kInvalidInput, "holds no file of a known format; " + hint(has_tapes), paths[i]});
       }
     });
     for (Outcome& outcome : outcomes) {
+      has_tapes_ = has_tapes_ || outcome.has_tapes;
       for (std::string& file : outcome.files) {
         auto found = sniff(file, named);
         if (found && found->format != nullptr) {
@@ -390,7 +409,7 @@ class Sorter {
         } else if (is_process_file(file)) {
           keep(&native::kFormat, std::move(file), named);
         } else if (named) {
-          troubles_.push_back(unknown(unpacker_->shown(file)));
+          troubles_.push_back(unknown(unpacker_->shown(file), found && found->tape));
         }
       }
       for (Error& error : outcome.troubles) {
@@ -407,6 +426,7 @@ class Sorter {
   std::vector<Error> troubles_;
   std::shared_ptr<Unpacker> unpacker_;
   size_t found_ = 0;
+  bool has_tapes_ = false;  // what was looked into last
 };
 
 Error several_formats(const Inputs& inputs, const FormatFiles& a, const FormatFiles& b) {
@@ -427,7 +447,7 @@ Result<const Format*> detect(const std::string& path) {
 }
 
 Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpacker> unpacker) {
-  if (paths.empty()) return usage_error("no input files; " + std::string(kHint));
+  if (paths.empty()) return usage_error("no input files; " + hint(false));
   Sorter sorter(std::move(unpacker));
   for (const std::string& path : paths) sorter.add(path);
   Inputs inputs = sorter.take();

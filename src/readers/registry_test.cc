@@ -107,6 +107,25 @@ TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
       << named.error().message();
 }
 
+TEST_F(SortTest, OfTapesTheErrorSaysHowToReplayThem) {
+  const std::string text = R"({"call":"tape","version":1,"pid":7,"hostid":"","realtime":1,"monotonic":1})"
+                           "\n";
+  const std::string folder = root_.string();
+  const std::string packed = compress("rank0.jsonl.gz", text);
+  const auto says = [](const Result<Inputs>& inputs) {
+    return !inputs &&
+           inputs.error().text.find("lockstep trace -o trace.db tools/replay FOLDER") != std::string::npos;
+  };
+  EXPECT_TRUE(says(sort({packed})));
+  EXPECT_TRUE(says(sort({folder})));
+  fs::remove(packed);
+  EXPECT_TRUE(says(sort({write("rank0.jsonl", text)})));
+  EXPECT_TRUE(says(sort({folder})));
+  fs::remove(root_ / "rank0.jsonl");
+  EXPECT_FALSE(says(sort({write("notes.json", "{\"call\":\"me\"}")})));
+  EXPECT_FALSE(says(sort({folder})));
+}
+
 TEST_F(SortTest, ANamedLogMayBeginWithWhatPythonPrints) {
   const std::string words = "\nHW Exception by GPU node-9 reason :GPU Hang\n";
   auto inputs = sort({write("job.out", "{'loss': 2.5}" + words)});

@@ -18,20 +18,22 @@ def files_of(root):
     return {name for path in root.rglob("*") if not ignored.match(name := str(path.relative_to(root)))}
 
 
-def bare_root(root):
-    """What a program finds in the smallest of containers: the loader and the C library."""
+def glibc_here():
+    """The root of this system, its loader and the folder of its C library."""
     program = used.run("readelf", "-lW", "/proc/self/exe")
     loader = pathlib.Path(re.search(r"interpreter: (.+?)\]", program)[1])
-    (root / loader.relative_to("/")).parent.mkdir(parents=True)
-    shutil.copy(loader, root / loader.relative_to("/"))
+    library = re.search(r"libc\.so\.6 => (\S+)", used.run(loader, "--list", sys.executable))[1]
+    return pathlib.Path("/"), loader.relative_to("/"), pathlib.Path(library).parent
+
+
+def bare_root(root, system, loader, folder):
+    """What a program finds in the smallest of containers: the loader and the C library of a system."""
+    (root / loader).parent.mkdir(parents=True)
+    shutil.copy(system / loader, root / loader)
     libraries = root / "lib"
     libraries.mkdir(exist_ok=True)
-    for line in used.run(loader, "--list", sys.executable).splitlines():
-        if found := re.match(r"\s*(lib[a-z]+\.so\.\d) => (\S+)", line):
-            folder = pathlib.Path(found[2]).parent
-            if found[1] == "libc.so.6":
-                for name in GLIBC:
-                    shutil.copy(folder / name, libraries / name)
+    for name in GLIBC:
+        shutil.copy(folder / name, libraries / name)
     (root / "tmp").mkdir()
     (root / "proc").mkdir()
     database = root / "var" / "lib" / "dpkg"
@@ -59,22 +61,50 @@ def check_programs(inside, root):
     return work
 
 
-def check_bare(packages, scratch):
-    """dpkg of this system installs into a root that has no shell, so only packages without scripts; Python of this system uses the module."""
-    root = scratch / "bare"
-    bare_root(root)
+def dpkg_of(root):
+    """dpkg of this system for a root that has no shell, so only for packages without scripts."""
+    return ("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--force-architecture", "--log=/dev/null")
+
+
+def install_bare(packages, root, glibc):
+    """What was in the root before."""
+    bare_root(root, *glibc)
     before = files_of(root)
-    dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--log=/dev/null")
-    used.run(*dpkg, "--install", packages["lockstep"], packages["lockstep-dev"])
+    used.run(*dpkg_of(root), "--install", packages["lockstep"], packages["lockstep-dev"])
+    used.check_pages(root / "usr/share/doc/lockstep")
+    check_size(packages["lockstep"])
+    return before
+
+
+def check_size(package):
+    """What a manager of packages says of the space that it takes."""
+    told = int(used.run("dpkg-deb", "--field", package, "Installed-Size"))
+    listed = re.findall(r"^[-l]\S+ \S+ +(\d+) ", used.run("dpkg-deb", "--contents", package), re.MULTILINE)
+    if not 0 <= told - sum(map(int, listed)) / 1024 <= len(listed):
+        sys.exit(f"{package}: Installed-Size is {told} KiB, of files of {sum(map(int, listed))} bytes")
+
+
+def check_bare_module(packages, root, python, hang):
+    """Python of another system uses the module."""
+    used.run("dpkg-deb", "--extract", packages["python3-lockstep"], root)
+    check_module(python, root / "usr/lib/python3/dist-packages", hang, root / "usr")
+    for path in (root / "usr/lib/python3", root / "usr/share/doc/python3-lockstep"):
+        shutil.rmtree(path)
+
+
+def remove_bare(root, before):
+    used.run(*dpkg_of(root), "--purge", "lockstep-dev", "lockstep")
+    check_nothing_left(root, before)
+
+
+def check_bare(packages, scratch):
+    root = scratch / "bare"
+    before = install_bare(packages, root, glibc_here())
     if (inside := inside_of(root, ("/usr/bin/lockstep", "version"))) is None:
         sys.exit(f"{root}: installed, `lockstep version` does not run there")
     work = check_programs(inside, root)
-    used.run("dpkg-deb", "--extract", packages["python3-lockstep"], root)
-    check_module((sys.executable, "-B"), root / "usr/lib/python3/dist-packages", work / "hang", root / "usr")
-    for path in (root / "usr/lib/python3", root / "usr/share/doc/python3-lockstep"):
-        shutil.rmtree(path)
-    used.run(*dpkg, "--purge", "lockstep-dev", "lockstep")
-    check_nothing_left(root, before)
+    check_bare_module(packages, root, (sys.executable, "-B"), work / "hang")
+    remove_bare(root, before)
 
 
 def check_module(python, folder, hang, prefix):

@@ -30,6 +30,7 @@ def check_wheel(where, inside, python, wheel, folder, seen):
     run(*inside, python, "-m", "venv", place, **how)
     shutil.copy(wheel, seen / wheel.name)
     used.install(f"wheel, {where}", *inside, place / "bin/python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check", folder / wheel.name, **how)
+    used.check_pages(seen / "venv/share/doc/lockstep")
     native = next((seen / "venv/lib").glob("python3*/site-packages/lockstep/native")).relative_to(seen)
     used.check(inside, folder / native / "bin", folder / native / "lib", folder, seen)
     used.check_diagnosis(run(*inside, place / "bin/lockstep", "diagnose", folder / "hang", code=1, **how))

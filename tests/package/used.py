@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANG = ["--ranks", "4", "--steps", "20", "--fault", "never-joined", "--seed", "3", "-o"]
 TAPES = ROOT / "examples/recordings/train2h"
+READY = ("jobs/slurm.sbatch", "jobs/kubernetes.yaml", "jobs/ray_job.py", "jobs/torchrun.sh", "jobs/Dockerfile", "notebook/lockstep.ipynb")
 SKIPPED = 77
 
 
@@ -39,6 +41,17 @@ def check_diagnosis(text):
         sys.exit(f"no diagnosis of the hang:\n{text}")
 
 
+def check_pages(folder):
+    """Each link of each page leads to what is installed with it, and the ready files are there."""
+    pages = sorted(folder.rglob("*.md"))
+    prose = {page: re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages}
+    dead = [f"{page.relative_to(folder)} links to {link}" for page in pages for link in re.findall(r"\]\(([^)#\s]+)", prose[page])
+            if not re.match(r"[a-z]+:", link) and not (page.parent / link).exists()]
+    dead += [f"no {name}" for name in READY if not (folder / "examples" / name).exists()]
+    if len(pages) < 30 or dead:
+        sys.exit(f"{folder}: {len(pages)} pages; {dead}")
+
+
 def check_tapes(inside, programs, plugin, folder, seen):
     """Eight processes at once play to the plugin what NCCL called on as many GPUs; what they record is diagnosed as one job."""
     started = []
@@ -60,17 +73,19 @@ def check_tapes(inside, programs, plugin, folder, seen):
     shutil.rmtree(seen / "played")
 
 
-def check(inside, programs, libraries, folder, seen):
+def check(inside, programs, libraries, folder, seen, emulator=()):
     """Simulates a hang and diagnoses it, records what NCCL would tell the plugin, and reads that again. `inside` is the command that runs another
-    one where the package is installed, if that is not here; `folder` is there what `seen` is here. Leaves `hang` in it."""
+    one where the package is installed, if that is not here; `folder` is there what `seen` is here. `emulator` runs a program of the package,
+    if this machine cannot. Leaves `hang` in `seen`."""
+    inside = (*inside, *emulator)
     lockstep = programs / "lockstep"
     run(*inside, programs / "lockstep-sim-job", *HANG, folder / "hang")
     check_diagnosis(run(*inside, lockstep, "diagnose", folder / "hang", code=1))
     if "4 process files" not in (told := run(*inside, lockstep, "info", folder / "hang")):
         sys.exit(f"info of a job of four ranks:\n{told}")
     database, page = folder / "played.db", folder / "page.html"
-    run(*inside, lockstep, "trace", "-o", database, programs / "lockstep-nccl-host", "--script", "allreduce", "--events", "50",
-        "--plugin", libraries / "liblockstep-nccl.so")
+    run(*inside, lockstep, "trace", "-o", database, *emulator, programs / "lockstep-nccl-host", "--script", "allreduce",
+        "--events", "50", "--plugin", libraries / "liblockstep-nccl.so")
     if "AllReduce" not in run(*inside, lockstep, "summary", database):
         sys.exit("the recording has no AllReduce")
     check_tapes(inside, programs, libraries / "liblockstep-nccl.so", folder, seen)

@@ -18,10 +18,10 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 #if defined(__x86_64__)
-#define JUMP "jmp "
+#define JUMP(name) "jmp " name "@PLT"
 #define SINCE(version) "GLIBC_" #version
 #elif defined(__aarch64__)
-#define JUMP "b "
+#define JUMP(name) "b " name
 #define SINCE(version) "GLIBC_2.17"
 #else
 #error "which version of glibc had these functions first?"
@@ -32,7 +32,7 @@
   __asm__(".symver lockstep_old_" #name "," #name "@" SINCE(version) "\n" \
           ".text\n.globl __wrap_" #name "\n.hidden __wrap_" #name "\n"   \
           ".type __wrap_" #name ",%function\n__wrap_" #name ":\n"        \
-          JUMP "lockstep_old_" #name "@PLT\n.size __wrap_" #name ", .-__wrap_" #name "\n");
+          JUMP("lockstep_old_" #name) "\n.size __wrap_" #name ", .-__wrap_" #name "\n");
 #define OWN(name)
 #include "symbols.def"
 #undef OLD

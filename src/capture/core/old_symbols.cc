@@ -5,18 +5,24 @@
 // optimisation.
 #include <features.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(LOCKSTEP_OLD_SYMBOLS)
-#define OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-OLD(dladdr);
-OLD(dlclose);
-OLD(dlerror);
-OLD(dlopen);
-OLD(dlsym);
-OLD(pthread_attr_setstacksize);
-__asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.3.3");
-OLD(pthread_create);
-OLD(pthread_key_create);
-OLD(pthread_mutex_trylock);
-OLD(pthread_setspecific);
-OLD(pthread_sigmask);
+#if defined(__GLIBC__) && defined(LOCKSTEP_OLD_SYMBOLS)
+#if defined(__aarch64__)
+#define OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_2.17")  // its first glibc
+#elif defined(__x86_64__)
+#define OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_" #version)
+#else
+#define OLD(name, version)
+#endif
+OLD(dladdr, 2.2.5);
+OLD(dlclose, 2.2.5);
+OLD(dlerror, 2.2.5);
+OLD(dlopen, 2.2.5);
+OLD(dlsym, 2.2.5);
+OLD(pthread_attr_setstacksize, 2.2.5);
+OLD(pthread_condattr_setclock, 2.3.3);
+OLD(pthread_create, 2.2.5);
+OLD(pthread_key_create, 2.2.5);
+OLD(pthread_mutex_trylock, 2.2.5);
+OLD(pthread_setspecific, 2.2.5);
+OLD(pthread_sigmask, 2.2.5);
 #endif
