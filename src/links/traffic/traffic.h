@@ -50,8 +50,8 @@ struct Traffic {
 };
 
 struct TrafficOptions {
-  // Of one copy, large enough that starting it shows little in the rate: two H200s read 64 MiB at 368 GB/s from
-  // each other, and 256 MiB at 390.
+  // Of one copy, large enough that starting it shows little in the rate: two H200s read 64 MiB at 368 GB/s
+  // from each other, and 256 MiB at 390.
   size_t bytes = size_t{128} << 20;
   // Copies that one time is taken of.
   int repeats = 2;
