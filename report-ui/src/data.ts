@@ -2,7 +2,7 @@
 // What docs/report-data.md says, as types; and where the data come from: the page itself, or data.json beside it.
 
 /** The version of the data that this page knows. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 export type Maybe = number | null;
 
@@ -371,29 +371,25 @@ export interface StepsPage {
   notes: string[];
 }
 
-export interface ProcessRow {
-  who: number;
-  rank: Maybe;
-  host: number;
-  pid: number;
-  /** Lockstep wrote its file: only then are state and mode known. */
-  captured: boolean;
-  gpu_model: string | null;
-  pci: string | null;
-  device: Maybe;
-  nccl: string | null;
-  mode: string | null;
-  state: string;
-  liveness: string;
-  first_ns: Maybe;
-  last_ns: Maybe;
-  heartbeat_ns: Maybe;
-  ops: number;
-  lost: number;
-  comms: number;
-  open: string | null;
-  named: boolean;
-  argv: string | string[] | null;
+/** As lists, by position in `who`; `texts` holds what they say once. */
+export interface ProcessList {
+  gpu_model: Maybe[];
+  pci: Maybe[];
+  nccl: Maybe[];
+  mode: Maybe[];
+  argv: Maybe[];
+  liveness: number[];
+  closed: number[];
+  first_ns: Maybe[];
+  last_ns: Maybe[];
+  heartbeat_ns: Maybe[];
+  /** What it was in when its record ends, and for how long. */
+  open: Maybe[];
+  open_ns: Maybe[];
+  ops: number[];
+  lost: number[];
+  comms: number[];
+  named: number[];
 }
 
 export interface LossRow {
@@ -406,8 +402,10 @@ export interface LossRow {
 }
 
 export interface ProcessesPage {
-  rows: ProcessRow[];
-  omitted: number;
+  /** Lockstep wrote their files: only then are `closed` and `mode` known. */
+  captured: boolean;
+  list: ProcessList | null;
+  texts: string[];
   losses: LossRow[];
   notes: string[];
 }

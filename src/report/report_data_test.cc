@@ -183,7 +183,7 @@ TEST(ReportData, ClocksThatAreNotAlignedMakeNobodyLate) {
   EXPECT_LT(columns["begin_ns"].get<int64_t>() +
                 columns["count"].get<int64_t>() * columns["width_ns"].get<int64_t>(),
             100'000'000);
-  for (const Json& row : data["processes"]["rows"]) EXPECT_LT(row["last_ns"], 200'000'000);
+  for (const Json& ns : data["processes"]["list"]["last_ns"]) EXPECT_LT(ns, 200'000'000);
   for (const Json& operation : data["operations"]["list"]) {
     const Json& ranks = operation["ranks"];
     for (const Json& ns : ranks["called_ns"]) EXPECT_LE(ns, 1'000'000);
@@ -259,8 +259,32 @@ TEST(ReportData, LargeRunsAreGroups) {
               operation["ranks"]["who"].end());
   }
   EXPECT_LE(data["operations"]["list"].size(), kOperationsMost);
-  EXPECT_EQ(data["processes"]["rows"].size(), kRowsMost);
-  EXPECT_EQ(data["processes"]["omitted"], kRanks - kRowsMost);
+}
+
+TEST(ReportData, ManyProcessesAreAllListedAndCostLittle) {
+  constexpr uint32_t kRanks = 4096;
+  model::Job job = late_job(kRanks, 2, 417, 8).build();
+  for (model::JobProcess& process : job.processes)
+    process.row.argv = job.strings.intern("python train.py --config " + std::string(200, 'x'));
+  job.processes[9].lost = 7;
+  job.processes[9].row.closed = 0;
+  job.processes[9].row.last_ns = at_ms(40);
+  job.processes[9].row.heartbeat_ns = at_ms(90);
+  job.processes[9].open_calls.push_back({.func = job.strings.intern("AllReduce"), .start_ns = at_ms(30)});
+  const Json page = data_of(diagnosed(std::move(job)))["processes"];
+  for (const auto& [name, column] : page["list"].items()) EXPECT_EQ(column.size(), kRanks) << name;
+  const auto text = [&](const char* column) {
+    return page["texts"].at(page["list"][column][9].get<size_t>());
+  };
+  EXPECT_EQ(text("argv"), "python train.py --config " + std::string(200, 'x'));
+  EXPECT_EQ(text("open"), "AllReduce");
+  EXPECT_EQ(page["list"]["open_ns"][9], 60'000'000) << "until its last sign of life";
+  EXPECT_TRUE(page["list"]["open"][8].is_null());
+  EXPECT_EQ(page["list"]["lost"][9], 7);
+  EXPECT_EQ(page["list"]["closed"][8], 1);
+  EXPECT_EQ(page["list"]["closed"][9], 0);
+  EXPECT_EQ(page["list"]["named"][417], 1);
+  EXPECT_LT(page.dump().size(), kRanks * 90u);
 }
 
 TEST(ReportData, ARankThatDidNotCallSaysSo) {
@@ -500,15 +524,6 @@ TEST(ReportData, ASlowLinkIsMarkedWhereHostsAreShown) {
     const bool is_it = data["network"]["axis"][pair["source"].get<size_t>()]["label"] == "node1";
     EXPECT_EQ(pair["finding"], is_it ? finding : Json(nullptr)) << pair;
   }
-}
-
-TEST(ReportData, ProcessesLeftOutAreWhatTheNoteSays) {
-  verdict::DiagnosedRun run = diagnosed(late_job(600, 2, 417, 8).build());
-  EXPECT_EQ(data_of(run)["processes"]["notes"],
-            Json::array({"344 processes that no finding names and that lost nothing left out."}));
-  for (uint32_t i = 0; i < 300; ++i) run.evidence[0].job->processes[i].lost = 1;
-  EXPECT_EQ(data_of(run)["processes"]["notes"],
-            Json::array({"344 processes, the least important, left out."}));
 }
 
 TEST(ReportData, EachPageSaysWhyItIsEmpty) {

@@ -141,10 +141,13 @@ async function walk(title, shown, { file, data, diagnosis }) {
         await shown.go('#steps');
       }
     },
-    processes: async ({ rows }) => {
+    processes: async ({ captured, list, texts }) => {
+      const { pid } = data.who;
+      // As the table begins: by rank.
+      const rows = pid.map((_, who) => who).sort((a, b) => (data.who.rank[a] ?? a) - (data.who.rank[b] ?? b));
       const cells = await shown.rows('Processes');
       assert.equal(cells.length, Math.min(120, rows.length));
-      for (const [row, read] of cells.slice(0, 20).entries()) assert.deepEqual(['Pid', 'File', 'Process', 'Operations', 'Lost'].map((title) => read(title).replace('■ ', '')), [rows[row].pid < 0 ? '–' : String(rows[row].pid), rows[row].captured ? rows[row].state : '–', rows[row].liveness, count(rows[row].ops), count(rows[row].lost)]);
+      for (const [who, read] of cells.slice(0, 20).map((read, row) => [rows[row], read])) assert.deepEqual(['Pid', 'File', 'Process', 'Operations', 'Lost'].map((title) => read(title).replace('■ ', '')), [pid[who] < 0 ? '–' : String(pid[who]), !captured ? '–' : list.closed[who] === 1 ? 'closed' : 'not closed', texts[list.liveness[who]], count(list.ops[who]), count(list.lost[who])]);
     },
   };
   for (const [id, look] of Object.entries(pages)) {

@@ -138,7 +138,7 @@ export function sample(options = {}) {
   };
   const losses = [{ text: '1,204 x records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: '12 x operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
   return {
-    version: 2, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
+    schema: 'lockstep.report.v3', version: 3, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
     run: {
       title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, least_length_ns: length, made: '2026-11-22T14:00:00Z',
       evidence: [{ source: 'capture files', sentence: `${ranks} processes, 4,000 operations each`, processes: ranks, ops: ranks * 4000, first_ns: 0, last_ns: length }], main: 0,
@@ -166,8 +166,13 @@ export function sample(options = {}) {
       split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })), omitted: 0 }, notes: [],
     },
     processes: {
-      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, captured: true, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
-      omitted: ranks - shown, losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
+      captured: true, texts: ['NVIDIA H200', '0000:1b:00.0', '2.28.9', 'deep', 'python3 train.py', 'unknown', 'gone', `AllReduce on ${named('comm', 1)}`],
+      list: {
+        ...Object.fromEntries(['gpu_model', 'pci', 'nccl', 'mode', 'argv'].map((key, place) => [key, range(ranks).map(() => place)])),
+        liveness: range(ranks).map((r) => (r === 2 ? 6 : 5)), closed: range(ranks).map((r) => Number(r !== 2)), first_ns: range(ranks).map(() => noise(1e6)), last_ns: range(ranks).map(() => length - noise(1e6)), heartbeat_ns: range(ranks).map(() => length),
+        open: range(ranks).map((r) => (r === 2 ? 7 : null)), open_ns: range(ranks).map((r) => (r === 2 ? 12e9 : null)), ops: range(ranks).map(() => 4000), lost: range(ranks).map((r) => (r === 2 ? 1204 : 0)), comms: range(ranks).map(() => 3), named: range(ranks).map((r) => Number(r === late)),
+      },
+      losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
     },
   };
 }

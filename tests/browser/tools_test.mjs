@@ -340,7 +340,8 @@ test('a link that a finding names is in view, and of many hosts those that matte
 
 test('a filter finds what is seen, and a column that says nothing is not there', async () => {
   const data = sample({ columns: 20 });
-  for (const row of data.processes.rows) Object.assign(row, { pci: null, last_ns: 4242e9 });
+  data.processes.list.pci.fill(null);
+  data.processes.list.last_ns.fill(4242e9);
   const report = await openData(data, { address: '#processes' });
   const titles = await report.page.evaluate(() => [...document.querySelectorAll('table[aria-label="Processes"] th')].map((heading) => heading.innerText.trim()));
   for (const absent of ['PCI', 'Model']) assert.ok(!titles.includes(absent), titles.join());
@@ -357,7 +358,7 @@ test('of logs alone, nothing is said of ranks, hosts and processes', async () =>
   Object.assign(data, { hosts: [], comms: [] });
   Object.assign(data.run, { begin: null, begin_ns: null, length_ns: null, least_length_ns: null });
   for (const id of PAGES.slice(1, 7)) data[id] = { missing: 'Nothing that was given holds operations.' };
-  Object.assign(data.processes, { rows: [], omitted: 0 });
+  Object.assign(data.processes, { captured: false, list: null, texts: [] });
   data.verdict.cards.forEach((card) => Object.assign(card, { who: [], rows: [], operation: null, comm: null }));
   const report = await openData(data, { address: '#processes' });
   assert.equal(await report.text('.run-facts'), 'no record');
@@ -428,5 +429,49 @@ test('in a frame of a notebook links and choices stay in the page', async () => 
   await frame.locator('dialog button', { hasText: 'Close' }).click();
   await report.becomes(() => frame.locator('dialog').count(), 0);
   assert.equal(report.page.url(), `file://${file}`);
+  await report.close();
+});
+
+test('every process of 4,096 is found, sorted and linked to', async (context) => {
+  const data = sample({ ranks: 4096, columns: 10 });
+  data.processes.list.ops[3000] = 3999;
+  const report = await openData(data);
+  const first = async () => (await report.rows('Processes')).map((read) => read('Rank'))[0];
+  /** The row that is marked, if it is in view. */
+  const picked = () => report.page.evaluate(() => {
+    const row = document.querySelector('table[aria-label="Processes"] tr[aria-current]');
+    if (!row) return null;
+    const [box, around] = [row.getBoundingClientRect(), row.closest('.table-scroll').getBoundingClientRect()];
+    return box.top >= around.top && box.bottom <= around.bottom && box.top >= 0 && box.bottom <= innerHeight ? row.querySelector('td').innerText.trim() : null;
+  });
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('3333');
+  await report.page.locator('.found').getByRole('button', { name: 'its process' }).first().click();
+  await report.becomes(() => address(report), '#processes?rank=3333');
+  await report.becomes(picked, 'rank 3333');
+  // Another one of the page that is shown.
+  await report.go('#processes?rank=12');
+  await report.becomes(picked, 'rank 12');
+  await report.go('#processes');
+  assert.equal(await first(), 'rank 0');
+  const heading = report.page.locator('table[aria-label="Processes"] th').filter({ hasText: 'Operations' }).getByRole('button');
+  await heading.click();
+  await heading.click();
+  await report.becomes(first, 'rank 3000');
+  const begun = Date.now();
+  await report.page.getByLabel('Filter Processes').fill('rank 409');
+  await report.becomes(() => report.cells('Processes').then((rows) => rows.length), 7);
+  context.diagnostic(`4,096 processes were filtered after ${Date.now() - begun} ms`);
+  await report.close();
+});
+
+test('a live page is drawn anew where the reader is, not where the address leads', async () => {
+  const report = await openData(sample({ ranks: 512, columns: 10 }), { address: '#processes?rank=400' });
+  const top = () => report.page.evaluate(() => document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop);
+  await report.page.waitForFunction(() => document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop > 9000);
+  await report.page.evaluate(() => { document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop = 540; });
+  await report.page.keyboard.press('t');
+  await report.page.waitForTimeout(200);
+  assert.equal(await top(), 540);
   await report.close();
 });
