@@ -131,7 +131,8 @@ export interface LatenessRow {
   of: number;
   named: boolean;
   aligned: boolean;
-  total: { ops: number; timed: number; waiting_ns: Maybe; moving_ns: Maybe; blamed_ns: Maybe; late_p50_ns: Maybe; late_p99_ns: Maybe };
+  /** Of a group; a rank's is in `totals`. */
+  total?: { ops: number; timed: number; waiting_ns: Maybe; moving_ns: Maybe; blamed_ns: Maybe; late_p50_ns: Maybe; late_p99_ns: Maybe };
   waiting_ns: Maybe[];
   late_ns: Maybe[];
   blamed_ns: Maybe[];
@@ -176,6 +177,8 @@ export interface LatenessPage {
   times: string;
   compared: number;
   rows: LatenessRow[];
+  /** By position in `who`. */
+  totals: { ops: number[]; timed: number[]; waiting_ns: Maybe[]; moving_ns: Maybe[]; blamed_ns: Maybe[]; late_p50_ns: Maybe[]; late_p99_ns: Maybe[] };
   drill: Drill;
   marks: { number: number; at_ns: number }[];
   links: { rows: LinkRow[]; omitted: number; hint: string | null };

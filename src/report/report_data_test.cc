@@ -59,10 +59,11 @@ TEST(ReportData, FollowsTheFiguresOfSummaryAndDiagnose) {
   ASSERT_EQ(rows.size(), figures.ranks.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const analysis::summary::WaitFigures& expected = figures.ranks[i];
-    EXPECT_EQ(rows[i]["total"]["ops"], expected.ops);
-    EXPECT_NEAR(rows[i]["total"]["waiting_ns"].get<double>(), expected.waiting_ns, 1);
-    EXPECT_NEAR(rows[i]["total"]["moving_ns"].get<double>(), expected.moving_ns, 1);
-    EXPECT_NEAR(rows[i]["total"]["blamed_ns"].get<double>(), expected.blamed_ns, 1);
+    const Json& totals = data["lateness"]["totals"];
+    EXPECT_EQ(totals["ops"][i], expected.ops);
+    EXPECT_NEAR(totals["waiting_ns"][i].get<double>(), expected.waiting_ns, 1);
+    EXPECT_NEAR(totals["moving_ns"][i].get<double>(), expected.moving_ns, 1);
+    EXPECT_NEAR(totals["blamed_ns"][i].get<double>(), expected.blamed_ns, 1);
     double waiting = 0, blamed = 0;
     uint64_t ops = 0;
     for (size_t column = 0; column < rows[i]["ops"].size(); ++column) {
@@ -153,7 +154,7 @@ TEST(ReportData, WhoIsThroughHasNotWaitedForWhoComesLater) {
   const Json& operation = data["operations"]["list"].back();
   EXPECT_NEAR(operation["ranks"]["waiting_ns"][0].get<double>(), 1e5, 10) << "it ended before rank 2 came";
   EXPECT_NEAR(operation["lost_ns"].get<double>(), 3e5, 100);
-  EXPECT_NEAR(data["lateness"]["rows"][0]["total"]["waiting_ns"].get<double>(), 40 * 1e5, 100);
+  EXPECT_NEAR(data["lateness"]["totals"]["waiting_ns"][0].get<double>(), 40 * 1e5, 100);
 }
 
 TEST(ReportData, ClocksThatAreNotAlignedMakeNobodyLate) {
@@ -251,6 +252,11 @@ TEST(ReportData, LargeRunsAreGroups) {
   }
   EXPECT_EQ(grouped, kRanks) << "every rank is in one group";
   EXPECT_EQ(ops, kRanks * 8u);
+  for (const auto& [name, column] : data["lateness"]["totals"].items())
+    EXPECT_EQ(column.size(), kRanks) << name;
+  const Json notes = data["lateness"]["notes"];
+  EXPECT_TRUE(notes.back().get<std::string>().starts_with("64 of 600 processes have rows of their own: "))
+      << notes;
   EXPECT_TRUE(seen) << "the late rank has a row of its own";
   for (const Json& operation : data["operations"]["list"]) {
     EXPECT_EQ(operation["ranks"]["who"].size(), 256u);

@@ -177,6 +177,15 @@ test('a rank without a row of its own is found in the row of its host', async ()
   // The last host, node1, after node19 to node10.
   const own = await revealed(`#lateness?fit=rows&row=${labels.indexOf('node1')}`);
   assert.equal(await revealed('#lateness?fit=rows&rank=496'), own);
+  assert.match(await report.text('figcaption'), /rank 496 has no row of its own: it is in that of node1\./);
+  // The table has it, and marks it in the map.
+  assert.equal(await report.page.locator('table[aria-label="Lateness by rank"]').getAttribute('aria-rowcount'), '513');
+  await report.go('#lateness');
+  await report.page.getByLabel('Filter Lateness by rank').fill('rank 411');
+  await report.page.locator('table[aria-label="Lateness by rank"]').getByRole('button', { name: 'rank 411' }).click();
+  await report.page.waitForURL(/rank=411/);
+  assert.match(await report.text('figcaption'), /rank 411 has no row of its own/);
+  await report.page.waitForFunction(() => document.querySelector('main .canvas-scroll').getBoundingClientRect().top > -1);
   await report.close();
 });
 

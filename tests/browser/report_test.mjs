@@ -87,12 +87,11 @@ async function walk(title, shown, { file, data, diagnosis }) {
   await shown.shot(`${title}-verdict`);
 
   const pages = {
-    lateness: async ({ rows }) => {
+    lateness: async ({ totals }) => {
       const cells = new Map((await shown.rows('Lateness by rank')).map((read) => [named(read('Rank')), read]));
-      for (const row of [...rows].sort((a, b) => b.total.blamed_ns - a.total.blamed_ns).slice(0, 30)) {
-        const { total } = row;
-        assert.deepEqual(['Ranks', 'Operations', 'Own lateness', 'of run', 'Late p50', 'Late p99', 'Waiting', 'Moving'].map(cells.get(name(row.label))).map((text) => text || '–'), [row.who === null ? name(row.ranks, 24) : '–', count(total.ops), duration(total.blamed_ns), shareOfRun(data.run, total.blamed_ns),
-          duration(total.late_p50_ns), duration(total.late_p99_ns), duration(total.waiting_ns), duration(total.moving_ns)]);
+      for (const who of data.who.rank.map((_, position) => position).sort((a, b) => totals.blamed_ns[b] - totals.blamed_ns[a]).slice(0, 30)) {
+        assert.deepEqual(['Host', 'Operations', 'Own lateness', 'of run', 'Late p50', 'Late p99', 'Waiting', 'Moving'].map(cells.get(name(data.who.name[who]))), [name(data.hosts[data.who.host[who]].name, 40), count(totals.ops[who]), duration(totals.blamed_ns[who]), shareOfRun(data.run, totals.blamed_ns[who]),
+          ...['late_p50_ns', 'late_p99_ns', 'waiting_ns', 'moving_ns'].map((key) => duration(totals[key][who]))]);
       }
     },
     operations: async ({ list }) => {

@@ -68,8 +68,13 @@ export function sample(options = {}) {
   const total = (row) => ({ ops: 4000, timed: 3900, waiting_ns: row.waiting_ns.reduce((a, b) => a + (b ?? 0), 0), moving_ns: 310e6, blamed_ns: row.blamed_ns.reduce((a, b) => a + (b ?? 0), 0), late_p50_ns: 45056, late_p99_ns: Math.max(...row.late_ns.map((v) => v ?? 0)) });
   const rows = single.map((rank) => {
     const row = { label: named('rank', rank), who: rank, ranks: String(rank), of: 1, named: rank === late, aligned: true, ...lists(rank, 1) };
-    return { ...row, total: total(row) };
+    return row;
   });
+  const byRank = range(ranks).map((rank) => {
+    const row = rows.find((one) => one.who === rank);
+    return row ? total(row) : { ops: 4000, timed: 3900, waiting_ns: 9e7, moving_ns: 310e6, blamed_ns: 1000 + rank, late_p50_ns: 45056, late_p99_ns: 7e5 };
+  });
+  const totals = Object.fromEntries(Object.keys(byRank[0]).map((key) => [key, byRank.map((one) => one[key])]));
   if (ranks > 256) {
     for (const host of range(hosts)) {
       const values = lists(-1, perHost);
@@ -152,7 +157,7 @@ export function sample(options = {}) {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
       cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), waiting: [], rows: [lateRow], at_ns: 169e6 })),
     },
-    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), links: options.links ? links(named, columns, options.named ? named('device', 0) : null) : { rows: [], omitted: 0, hint: null }, notes: [] },
+    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, totals, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), links: options.links ? links(named, columns, options.named ? named('device', 0) : null) : { rows: [], omitted: 0, hint: null }, notes: [] },
     operations: { total: 4000, list, notes: [] },
     bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
     topology: {

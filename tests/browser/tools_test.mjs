@@ -282,10 +282,9 @@ test('tables are saved as numbers, drawings as pictures', async () => {
   const csv = await saved(report, report.page.getByRole('button', { name: 'Save Lateness by rank as CSV' }));
   assert.equal(csv.name, 'lateness-by-rank.csv');
   const lines = csv.bytes.toString().split('\r\n');
-  assert.match(lines[0], /^Rank,Operations,Own lateness \(ns\),of run,Late p50 \(ns\),/);
-  const late = data.lateness.rows[3];
-  assert.ok(lines[1].startsWith(`"'=cmd(3),""x""",4000,${late.total.blamed_ns},`), lines[1]);
-  assert.equal(lines.length, data.lateness.rows.length + 2);
+  assert.match(lines[0], /^Rank,Host,Operations,Own lateness \(ns\),of run,Late p50 \(ns\),/);
+  assert.ok(lines[1].startsWith(`"'=cmd(3),""x""",host 0,4000,${data.lateness.totals.blamed_ns[3]},`), lines[1]);
+  assert.equal(lines.length, data.who.rank.length + 2);
   for (const page of ['lateness', 'operations', 'network', 'bandwidth', 'steps', 'topology']) {
     await report.go(`#${page}`);
     const picture = await saved(report, report.page.getByRole('button', { name: 'PNG' }).first());

@@ -47,7 +47,7 @@ def texts_and_times(document, say):
 def columns(document, say):
     """Objects of lists, which are columns of one table."""
     processes = document["processes"]["list"]
-    tables = [("who and processes.list", {**document["who"], **(processes or {})}), ("lateness.drill", document["lateness"].get("drill", {})), ("steps.list", document["steps"].get("list", {}))]
+    tables = [("who and processes.list", {**document["who"], **(processes or {})}), ("lateness.totals", {"who": document["who"]["rank"], **document["lateness"].get("totals", {"who": document["who"]["rank"]})}), ("lateness.drill", document["lateness"].get("drill", {})), ("steps.list", document["steps"].get("list", {}))]
     tables += [(f"operations.list[{i}].ranks", one["ranks"]) for i, one in enumerate(document["operations"].get("list", []))]
     tables += [(f"steps.split.rows[{i}].entries", row["entries"]) for i, row in enumerate(document["steps"].get("split", {}).get("rows", []))]
     for where, table in tables:
@@ -91,7 +91,7 @@ def rows_of_lateness(lateness, say):
         for key in CELLS + GROUP_CELLS:
             if key in row and len(row[key]) != lateness["columns"]["count"]:
                 say(f"lateness.rows[{i}].{key}", "has not one entry for each column")
-        if (row["who"] is None) != ("worst" in row):
+        if len({row["who"] is None, "worst" in row, "total" in row}) > 1:
             say(f"lateness.rows[{i}]", "is a group without being one")
     for i, row in enumerate(lateness.get("links", {"rows": []})["rows"]):
         where = f"lateness.links.rows[{i}]"
