@@ -287,15 +287,6 @@ export interface Edge {
   source: string;
 }
 
-export interface Gpu {
-  who: Maybe;
-  rank: Maybe;
-  device: Maybe;
-  pci: string | null;
-  model: string | null;
-  named: boolean;
-}
-
 export interface TopologyComm {
   comm: number;
   name: string;
@@ -306,7 +297,6 @@ export interface TopologyComm {
 }
 
 export interface TopologyPage {
-  hosts: { name: string; gpus: Gpu[]; omitted: number }[];
   comms: TopologyComm[];
   edges: Edge[];
   rings_missing: string | null;
@@ -411,6 +401,12 @@ export interface ProcessesPage {
   texts: string[];
   losses: LossRow[];
   notes: string[];
+}
+
+/** A text of a process, or null if it has none. */
+export function processText({ list, texts }: ProcessesPage, key: 'gpu_model' | 'pci' | 'nccl' | 'mode' | 'argv' | 'liveness' | 'open', who: number): string | null {
+  const place = list?.[key][who];
+  return place === undefined || place === null ? null : texts[place] ?? null;
 }
 
 export interface ComparedRun {

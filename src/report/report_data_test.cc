@@ -277,7 +277,8 @@ TEST(ReportData, ManyProcessesAreAllListedAndCostLittle) {
   job.processes[9].row.last_ns = at_ms(40);
   job.processes[9].row.heartbeat_ns = at_ms(90);
   job.processes[9].open_calls.push_back({.func = job.strings.intern("AllReduce"), .start_ns = at_ms(30)});
-  const Json page = data_of(diagnosed(std::move(job)))["processes"];
+  const Json data = data_of(diagnosed(std::move(job)));
+  const Json& page = data["processes"];
   for (const auto& [name, column] : page["list"].items()) EXPECT_EQ(column.size(), kRanks) << name;
   const auto text = [&](const char* column) {
     return page["texts"].at(page["list"][column][9].get<size_t>());
@@ -290,6 +291,9 @@ TEST(ReportData, ManyProcessesAreAllListedAndCostLittle) {
   EXPECT_EQ(page["list"]["closed"][8], 1);
   EXPECT_EQ(page["list"]["closed"][9], 0);
   EXPECT_EQ(page["list"]["named"][417], 1);
+  const Json& world = data["topology"]["comms"][0];
+  EXPECT_EQ(world["members"].size(), kRanks);
+  EXPECT_EQ(world["members"].back(), kRanks - 1);
   EXPECT_LT(page.dump().size(), kRanks * 90u);
 }
 

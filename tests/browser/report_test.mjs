@@ -116,10 +116,10 @@ async function walk(title, shown, { file, data, diagnosis }) {
         assert.deepEqual([named(read('Operation')), ...['Communicator', 'Ops', 'algbw', 'busbw', 'of best'].map(read)], [name(func) + (pairs ? ' (pairs)' : ''), commOf(comm), count(ops), rate(algbw_gbps), rate(busbw_gbps), percent(of_best)]);
       }
     },
-    topology: async ({ hosts }) => {
+    topology: async () => {
       await shown.go('#topology?hosts=all');
-      assert.equal(await page.locator('.host-box').count(), hosts.length);
-      assert.equal(await page.locator('.gpu').count(), hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.who !== null).length);
+      assert.equal(await page.locator('.host-box').count(), new Set(data.hosts.map((host) => host.name)).size);
+      assert.equal(await page.locator('.gpu').count(), data.who.rank.length);
     },
     network: async ({ pairs }) => {
       const cells = await shown.rows('Pairs');
@@ -169,7 +169,8 @@ async function clickThrough(title, shown, { data }) {
   await page.waitForFunction(() => document.querySelector('main').dataset.page === 'lateness');
   await page.waitForURL(new RegExp(`row=${card.rows[0]}(&|$)`));
 
-  const canvas = page.locator('main canvas');
+  // Below it may be counters that were sampled.
+  const canvas = page.locator('main canvas').first();
   const box = await canvas.boundingBox();
   await canvas.click({ position: { x: box.width * 0.6, y: box.height * 0.5 } });
   await page.waitForURL(/cell=/);

@@ -129,7 +129,7 @@ export function sample(options = {}) {
     }
   }
   const edges = [];
-  for (const r of range(Math.min(ranks, 4096))) {
+  for (const r of range(Math.min(ranks, 4095))) {
     const to = (r + 1) % ranks;
     const inside = hostOf(r) === hostOf(to);
     edges.push({ from: r, to, comm: 0, transport: inside ? 'P2P' : 'NET', via: inside ? 'P2P/CUMEM' : 'NET/IB/0', gdr: inside ? null : true, channels: 16, bytes: inside ? null : 775946240, rate_gbps: inside ? null : 69.2, wait_ns: inside ? null : 1.3e7, slow: null, source: inside ? 'logs' : 'logs and transfers' });
@@ -161,7 +161,6 @@ export function sample(options = {}) {
     operations: { total: 4000, list, notes: [] },
     bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
     topology: {
-      hosts: range(hosts).map((i) => ({ name: named('host', i), gpus: range(perHost).map((g) => i * perHost + g).filter((r) => r < ranks).map((r) => ({ who: r, rank: r, device: r % perHost, pci: '0000:1b:00.0', model: 'NVIDIA H200', named: r === late })), omitted: 0 })),
       comms: [{ comm: 0, name: named('comm', 0), nodes: hosts, members: range(ranks), rings: [{ channels: range(16), order: range(ranks) }], trees: [{ channels: [0, 1], up: range(ranks).map((r) => (r === 0 ? null : Math.floor((r - 1) / 2))) }] }, { comm: 2, name: named('comm', 2), nodes: 1, members: range(Math.min(ranks, perHost)), rings: [], trees: [] }],
       edges, rings_missing: null, omitted: 0, notes: [],
     },

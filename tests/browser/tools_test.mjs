@@ -337,6 +337,25 @@ test('a link that a finding names is in view, and of many hosts those that matte
   await report.close();
 });
 
+test('the host of a communicator that was looked for is drawn, and its ranks are those that it has', async () => {
+  const data = sample({ ranks: 4096, columns: 10 });
+  data.topology.comms.push({ comm: 1, name: 'mesh_dp:1', nodes: 1, members: [2000, 2001], rings: [], trees: [] });
+  data.comms[1].ranks = 2;
+  const report = await openData(data, { address: '#topology?comm=0' });
+  assert.match(await report.text('figcaption'), /world: 4,096 ranks on 512 hosts/);
+  const drawn = () => report.page.locator('.host-name').filter({ hasText: 'node-250' }).count();
+  assert.equal(await drawn(), 0);
+  await report.go('#topology?comm=1');
+  assert.equal(await drawn(), 1);
+  await report.page.getByRole('button', { name: 'All', exact: true }).click();
+  await report.becomes(() => report.page.locator('.gpu').count(), 4096);
+  data.topology.comms.pop();
+  await report.close();
+  const without = await openData(data, { address: '#topology?comm=1' });
+  assert.match(await without.text('figcaption'), /mesh_dp:1 is not among the communicators listed here\./);
+  await without.close();
+});
+
 test('a filter finds what is seen, and a column that says nothing is not there', async () => {
   const data = sample({ columns: 20 });
   data.processes.list.pci.fill(null);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was recorded of whom, and everything that was lost.
-import { dataBytes, isMissing, known, type Comm, type Host, type LossRow, type Maybe, type ProcessesPage, type Report } from '../data';
+import { dataBytes, isMissing, known, processText, type Comm, type Host, type LossRow, type ProcessesPage, type Report } from '../data';
 import { h, type Child } from '../dom';
 import { bytes, clockTime, count, duration, name, plural, UNKNOWN } from '../format';
 import { numberOf } from '../state';
@@ -33,14 +33,14 @@ interface Row {
   named: boolean;
 }
 
-function rowsOf({ who }: Report, { captured, list, texts }: ProcessesPage): Row[] {
+function rowsOf({ who }: Report, page: ProcessesPage): Row[] {
+  const { captured, list } = page;
   if (list === null) return [];
-  const text = (places: readonly Maybe[], at: number): string | null => texts[places[at] ?? -1] ?? null;
   return who.pid.map((pid, at) => ({
     who: at, rank: who.rank[at] ?? null, host: who.host[at] as number, pid, device: who.device[at] ?? null,
-    pci: text(list.pci, at), model: text(list.gpu_model, at), nccl: text(list.nccl, at), argv: text(list.argv, at),
-    mode: captured ? text(list.mode, at) : null, closed: captured ? list.closed[at] === 1 : null, liveness: text(list.liveness, at) ?? UNKNOWN,
-    ops: list.ops[at] as number, lost: list.lost[at] as number, open: text(list.open, at), open_ns: list.open_ns[at] ?? null,
+    pci: processText(page, 'pci', at), model: processText(page, 'gpu_model', at), nccl: processText(page, 'nccl', at), argv: processText(page, 'argv', at),
+    mode: captured ? processText(page, 'mode', at) : null, closed: captured ? list.closed[at] === 1 : null, liveness: processText(page, 'liveness', at) ?? UNKNOWN,
+    ops: list.ops[at] as number, lost: list.lost[at] as number, open: processText(page, 'open', at), open_ns: list.open_ns[at] ?? null,
     last_ns: list.last_ns[at] ?? null, heartbeat_ns: list.heartbeat_ns[at] ?? null, named: list.named[at] === 1,
   }));
 }
