@@ -153,6 +153,7 @@ TEST(ReportData, WhoIsThroughHasNotWaitedForWhoComesLater) {
   const Json data = data_of(diagnosed(builder.build()));
   const Json& operation = data["operations"]["list"].back();
   EXPECT_NEAR(operation["ranks"]["waiting_ns"][0].get<double>(), 1e5, 10) << "it ended before rank 2 came";
+  EXPECT_EQ(operation["last_arrival_ns"], 9'100'000) << "not where rank 0 was through";
   EXPECT_NEAR(operation["lost_ns"].get<double>(), 3e5, 100);
   EXPECT_NEAR(data["lateness"]["totals"]["waiting_ns"][0].get<double>(), 40 * 1e5, 100);
 }
