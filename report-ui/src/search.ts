@@ -2,7 +2,7 @@
 // Goes to a rank, host or communicator by its number or name.
 import type { Report } from './data';
 import { append, clear, h } from './dom';
-import { name, plural } from './format';
+import { count, name, plural } from './format';
 import { addressOf, go } from './state';
 
 interface Place { text: string; kind: string; address: string; rank: number | null; process: string | null }
@@ -18,7 +18,7 @@ function placesOf(report: Report): Place[] {
 }
 
 /** The rank of that number first, then names that begin with the text, then those that hold it: of a number, where a number begins with it. */
-function matching(places: readonly Place[], wanted: string): Place[] {
+function matching(places: readonly Place[], wanted: string): { shown: Place[]; more: number } {
   const text = wanted.trim().toLowerCase();
   const number = /^(?:rank\s*)?(\d{1,9})$/.exec(text)?.[1];
   const weight = (place: Place): number => {
@@ -26,8 +26,9 @@ function matching(places: readonly Place[], wanted: string): Place[] {
     const at = /^\d+$/.test(text) ? place.text.search(new RegExp(`(?<!\\d)${text}`)) : place.text.toLowerCase().indexOf(text);
     return at === 0 ? 1 : at > 0 ? 2 : 3;
   };
-  return places.map((place, at) => ({ place, at, weight: weight(place) })).filter((entry) => entry.weight < 3)
-    .sort((a, b) => a.weight - b.weight || a.at - b.at).slice(0, SHOWN).map((entry) => entry.place);
+  const found = places.map((place, at) => ({ place, at, weight: weight(place) })).filter((entry) => entry.weight < 3)
+    .sort((a, b) => a.weight - b.weight || a.at - b.at).map((entry) => entry.place);
+  return { shown: found.slice(0, SHOWN), more: Math.max(0, found.length - SHOWN) };
 }
 
 export function search(report: Report): void {
@@ -41,9 +42,11 @@ export function search(report: Report): void {
   };
   const way = (text: string, address: string): HTMLElement => h('button', { type: 'button', class: 'link', onclick: () => choose(address) }, text);
   const show = (): void => {
-    found = matching(places, input.value);
+    const { shown, more } = matching(places, input.value);
+    found = shown;
     clear(list);
     append(list, found.map((place) => h('li', {}, way(name(place.text, 100), place.address), h('span', { class: 'quiet' }, ` ${name(place.kind, 40)}`), place.process === null ? null : [h('span', { class: 'quiet' }, ', '), way('its process', place.process)])));
+    if (more > 0) append(list, [h('li', { class: 'quiet' }, `… and ${count(more)} more: type on.`)]);
     if (found.length === 0) append(list, [h('li', { class: 'quiet' }, 'No match.')]);
   };
   const input: HTMLInputElement = h('input', { type: 'text', placeholder: 'rank 12, node-001, mesh_dp:1', 'aria-label': 'Rank, host or communicator', oninput: show });

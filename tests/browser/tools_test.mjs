@@ -199,7 +199,7 @@ test('counters of links and GPUs stand below the heat map, in its columns', asyn
   assert.match(await report.text('.tip'), /not sampled/);
   await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 36 + 20);
   assert.match(await report.text('.tip'), /no more than healthy links have[\s\S]*not aligned/);
-  assert.match(await report.page.locator('figcaption').nth(1).innerText(), /17 more counters left out\. \* clock not aligned/);
+  assert.match(await report.page.locator('figcaption').nth(1).innerText(), /17 more counters left out: timelines and trace\.db have all\. \* clock not aligned/);
 
   await report.page.locator('[data-focus="table:links"]').click();
   await report.page.waitForSelector('table[aria-label="Counters of links and GPUs"]');
@@ -251,6 +251,11 @@ test('a rank, a host and a communicator are found by number and name', async () 
   await report.becomes(() => address(report), '#processes?host=3');
   await find('mesh_tp');
   await report.becomes(() => address(report), '#topology?comm=2');
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('rank');
+  await report.becomes(() => report.page.locator('.found li').last().innerText(), '… and 20 more: type on.');
+  await report.page.keyboard.press('Escape');
+  await report.page.locator('dialog').waitFor({ state: 'detached' });
   await find('nobody of this name');
   assert.match(await report.text('dialog'), /No match/);
   await report.page.keyboard.press('Escape');

@@ -140,7 +140,7 @@ function draw(view: View): Child[] {
   return [
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
       page.losses.length === 0 ? h('p', { class: 'quiet' }, 'No data loss detected.')
-        : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
+        : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
     report.who.rank.length === 0 ? null : [panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows)),
     panel('Hosts and their clocks', hostRows(view)),

@@ -51,6 +51,7 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
       const position = report.hosts.findIndex((entry) => entry.name === host);
       return position < 0 ? h('span', { class: 'chip plain' }, name(host)) : hostChip(report, position);
     }),
+    hosts.length > MOST_CHIPS ? h('span', { class: 'quiet' }, `and ${plural(hosts.length - MOST_CHIPS, 'more host')}`) : null,
   ];
 }
 
