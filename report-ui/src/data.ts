@@ -2,7 +2,7 @@
 // What docs/report-data.md says, as types; and where the data come from: the page itself, or data.json beside it.
 
 /** The version of the data that this page knows. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 export type Maybe = number | null;
 
@@ -131,7 +131,8 @@ export interface LatenessRow {
   of: number;
   named: boolean;
   aligned: boolean;
-  total: { ops: number; timed: number; waiting_ns: Maybe; moving_ns: Maybe; blamed_ns: Maybe; late_p50_ns: Maybe; late_p99_ns: Maybe };
+  /** Of a group; a rank's is in `totals`. */
+  total?: { ops: number; timed: number; waiting_ns: Maybe; moving_ns: Maybe; blamed_ns: Maybe; late_p50_ns: Maybe; late_p99_ns: Maybe };
   waiting_ns: Maybe[];
   late_ns: Maybe[];
   blamed_ns: Maybe[];
@@ -176,6 +177,8 @@ export interface LatenessPage {
   times: string;
   compared: number;
   rows: LatenessRow[];
+  /** By position in `who`. */
+  totals: { ops: number[]; timed: number[]; waiting_ns: Maybe[]; moving_ns: Maybe[]; blamed_ns: Maybe[]; late_p50_ns: Maybe[]; late_p99_ns: Maybe[] };
   drill: Drill;
   marks: { number: number; at_ns: number }[];
   links: { rows: LinkRow[]; omitted: number; hint: string | null };
@@ -284,15 +287,6 @@ export interface Edge {
   source: string;
 }
 
-export interface Gpu {
-  who: Maybe;
-  rank: Maybe;
-  device: Maybe;
-  pci: string | null;
-  model: string | null;
-  named: boolean;
-}
-
 export interface TopologyComm {
   comm: number;
   name: string;
@@ -303,7 +297,6 @@ export interface TopologyComm {
 }
 
 export interface TopologyPage {
-  hosts: { name: string; gpus: Gpu[]; omitted: number }[];
   comms: TopologyComm[];
   edges: Edge[];
   rings_missing: string | null;
@@ -371,29 +364,25 @@ export interface StepsPage {
   notes: string[];
 }
 
-export interface ProcessRow {
-  who: number;
-  rank: Maybe;
-  host: number;
-  pid: number;
-  /** Lockstep wrote its file: only then are state and mode known. */
-  captured: boolean;
-  gpu_model: string | null;
-  pci: string | null;
-  device: Maybe;
-  nccl: string | null;
-  mode: string | null;
-  state: string;
-  liveness: string;
-  first_ns: Maybe;
-  last_ns: Maybe;
-  heartbeat_ns: Maybe;
-  ops: number;
-  lost: number;
-  comms: number;
-  open: string | null;
-  named: boolean;
-  argv: string | string[] | null;
+/** As lists, by position in `who`; `texts` holds what they say once. */
+export interface ProcessList {
+  gpu_model: Maybe[];
+  pci: Maybe[];
+  nccl: Maybe[];
+  mode: Maybe[];
+  argv: Maybe[];
+  liveness: number[];
+  closed: number[];
+  first_ns: Maybe[];
+  last_ns: Maybe[];
+  heartbeat_ns: Maybe[];
+  /** What it was in when its record ends, and for how long. */
+  open: Maybe[];
+  open_ns: Maybe[];
+  ops: number[];
+  lost: number[];
+  comms: number[];
+  named: number[];
 }
 
 export interface LossRow {
@@ -406,10 +395,18 @@ export interface LossRow {
 }
 
 export interface ProcessesPage {
-  rows: ProcessRow[];
-  omitted: number;
+  /** Lockstep wrote their files: only then are `closed` and `mode` known. */
+  captured: boolean;
+  list: ProcessList | null;
+  texts: string[];
   losses: LossRow[];
   notes: string[];
+}
+
+/** A text of a process, or null if it has none. */
+export function processText({ list, texts }: ProcessesPage, key: 'gpu_model' | 'pci' | 'nccl' | 'mode' | 'argv' | 'liveness' | 'open', who: number): string | null {
+  const place = list?.[key][who];
+  return place === undefined || place === null ? null : texts[place] ?? null;
 }
 
 export interface ComparedRun {

@@ -24,6 +24,7 @@ const app = document.getElementById('app') as HTMLElement;
 
 let report: Report;
 let shownPage = '';
+let shownAddress = '';
 let stale = '';
 
 function pages(): Page[] {
@@ -97,9 +98,9 @@ function help(): void {
   dialog.showModal();
 }
 
-function makeView(page: Page, printing: boolean, waiting: (() => void)[]): View {
+function makeView(page: Page, printing: boolean, turned: boolean, waiting: (() => void)[]): View {
   const state = printing ? { page: page.id, values: {} } : readState();
-  return { report, state: { page: page.id, values: state.values }, printing, later: (run) => waiting.push(run) };
+  return { report, state: { page: page.id, values: state.values }, printing, turned, later: (run) => waiting.push(run) };
 }
 
 function draw(): void {
@@ -108,16 +109,18 @@ function draw(): void {
   const page = pages().find((entry) => entry.id === state.page) ?? verdict;
   const focused = document.activeElement?.getAttribute('data-focus') ?? null;
   const moved = page.id !== shownPage;
+  const turned = location.hash !== shownAddress;
   const scroll = window.scrollY;
   const inner = [...document.querySelectorAll<HTMLElement>('main .canvas-scroll, main .table-scroll')].map((element) => [element.scrollTop, element.scrollLeft] as const);
   shownPage = page.id;
+  shownAddress = location.hash;
   document.title = `${verdictTitle(report)} · ${name(report.run.title, 60)} · Lockstep`;
   hideTip();
   closeCharts();
   clear(app);
   const waiting: (() => void)[] = [];
   const main = h('main', { id: 'main', tabindex: -1, 'aria-label': page.title, 'data-page': page.id });
-  append(main, page.draw(makeView(page, false, waiting)));
+  append(main, page.draw(makeView(page, false, turned, waiting)));
   append(app, [h('a', { class: 'skip', href: '#main', onclick: (event) => {
     event.preventDefault();
     main.focus();
@@ -155,7 +158,7 @@ function print(): void {
   document.documentElement.dataset['theme'] = 'light';
   const waiting: (() => void)[] = [];
   const sheet = (title: string, content: Child): HTMLElement => h('section', { class: 'sheet', 'aria-label': title }, h('h1', { class: 'sheet-title' }, title), content);
-  const drawn = (page: Page): Child[] => page.draw(makeView(page, true, waiting));
+  const drawn = (page: Page): Child[] => page.draw(makeView(page, true, false, waiting));
   const empty = pages().filter(isEmpty);
   const sheets = pages().filter((page) => !isEmpty(page)).map((page) => sheet(page.title, drawn(page)));
   // A sheet of paper for each would say nothing but that.

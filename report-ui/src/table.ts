@@ -30,6 +30,8 @@ export interface TableOptions<Row> {
   filter?: boolean;
   onPick?: (row: Row) => void;
   isPicked?: (row: Row) => boolean;
+  /** The row that is picked comes into view. */
+  reveal?: boolean;
   height?: number;
   printing?: boolean;
 }
@@ -157,11 +159,21 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     draw();
     shade();
   }, { passive: true });
+  let unseen = options.reveal && !options.printing ? rows.find((row) => options.isPicked?.(row)) : undefined;
+  /** Once it is known how high the table is. */
+  function reveal(): void {
+    if (unseen === undefined) return;
+    scroller.scrollTop = Math.max(0, (shown.indexOf(unseen) + 1.5) * ROW_HEIGHT - scroller.clientHeight / 2);
+    scroller.scrollIntoView({ block: 'nearest' });
+    unseen = undefined;
+  }
+
   if (!options.printing) {
     // Tab stops where there is something to scroll, and nowhere else.
     const watcher = new ResizeObserver(() => {
       if (scroller.scrollWidth > scroller.clientWidth || scroller.scrollHeight > scroller.clientHeight) scroller.setAttribute('tabindex', '0');
       else scroller.removeAttribute('tabindex');
+      reveal();
       shade();
     });
     watcher.observe(scroller);

@@ -10,6 +10,8 @@ export interface View {
   report: Report;
   state: State;
   printing: boolean;
+  /** The address has changed since it was drawn: what it asks for comes into view. A live run is drawn anew where the reader is. */
+  turned: boolean;
   /** Runs when the page stands in the document: what needs a width is drawn then. */
   later: (run: () => void) => void;
 }

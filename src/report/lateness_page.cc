@@ -88,7 +88,18 @@ class RowCells {
   Json out_ = Json::object();
 };
 
-Json total_json(const WaitTable& waits, const Row& row) {
+Json total_json(const Waits& sum, double late_p50_ns, double late_p99_ns) {
+  return {{"ops", sum.ops},
+          {"timed", sum.timed},
+          {"waiting_ns", whole_ns(sum.waiting_ns)},
+          {"moving_ns", sum.timed == 0 ? Json(nullptr) : whole_ns(sum.moving_ns)},
+          {"blamed_ns", whole_ns(sum.blamed_ns)},
+          {"late_p50_ns", whole_ns(late_p50_ns)},
+          {"late_p99_ns", whole_ns(late_p99_ns)}};
+}
+
+// Of a group.
+Json group_total(const WaitTable& waits, const Row& row) {
   Waits sum;
   double p50 = 0, p99 = 0;
   for (uint32_t process : row.processes) {
@@ -98,13 +109,17 @@ Json total_json(const WaitTable& waits, const Row& row) {
     p50 = std::max(p50, of.lateness.quantile(0.5));
     p99 = std::max(p99, of.lateness.quantile(0.99));
   }
-  return {{"ops", sum.ops},
-          {"timed", sum.timed},
-          {"waiting_ns", whole_ns(sum.waiting_ns)},
-          {"moving_ns", sum.timed == 0 ? Json(nullptr) : whole_ns(sum.moving_ns)},
-          {"blamed_ns", whole_ns(sum.blamed_ns)},
-          {"late_p50_ns", whole_ns(p50)},
-          {"late_p99_ns", whole_ns(p99)}};
+  return total_json(sum, p50, p99);
+}
+
+// Of each process, by column.
+Json process_totals(const WaitTable& waits) {
+  Json columns = Json::object();
+  for (const Waits& of : waits.lateness().processes) {
+    const Json total = total_json(of, of.lateness.quantile(0.5), of.lateness.quantile(0.99));
+    for (const auto& [name, value] : total.items()) columns[name].push_back(value);
+  }
+  return columns;
 }
 
 struct CellOps {
@@ -219,8 +234,11 @@ Json notes_json(const ReportContext& context, const WaitTable& waits, const std:
         "such host is drawn as if its first record were the start of the run.");
   if (rows.back().is_group)
     notes.push_back(
-        "Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "
-        "medians, and the rank that was latest.");
+        format_count(static_cast<uint64_t>(
+            std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.is_group; }))) +
+        " of " + plural(lateness.processes.size(), "process") +
+        " have rows of their own: those that findings name and the worst. All ranks of a host share one: "
+        "medians, and the rank that was latest. The table below the map has every rank.");
   return notes;
 }
 
@@ -245,7 +263,7 @@ Json lateness_page(const ReportContext& context, const WaitTable& waits, const s
   Json list = Json::array();
   for (const Row& row : rows) {
     Json one = row_json(context, row);
-    one["total"] = total_json(waits, row);
+    if (row.is_group) one["total"] = group_total(waits, row);
     RowCells(waits, row).put(one);
     list.push_back(std::move(one));
   }
@@ -258,6 +276,7 @@ Json lateness_page(const ReportContext& context, const WaitTable& waits, const s
                                                           : "mixed"},
           {"compared", lateness.compared},
           {"rows", std::move(list)},
+          {"totals", process_totals(waits)},
           {"drill", drill_json(context, waits, rows, places)},
           {"marks", marks_json(context)},
           {"links", links_beside(context, waits)},

@@ -222,9 +222,11 @@ class Waterfall {
 
   Json last_arrival() const {
     if (waits_ == nullptr || waits_->members.empty() || zeros_.size() != 1) return nullptr;
-    const MemberWait& any = waits_->members.front();
-    return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) +
-                    static_cast<double>(any.waiting_ns));
+    // Not where a member's waiting ends: of a broadcast it may have ended before others came.
+    const auto last = std::max_element(
+        waits_->members.begin(), waits_->members.end(),
+        [](const MemberWait& a, const MemberWait& b) { return a.arrival_ns < b.arrival_ns; });
+    return whole_ns(static_cast<double>(difference(last->arrival_ns, begin_ns_)));
   }
 
   void describe(Json& out) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists who was recorded and what is missing of it, so that a reader can judge how far the other pages can be
-// trusted. With more than 256 processes it keeps those that matter: named by findings, dead without closing
-// their file, or with losses. It says so if any of those had to be left out.
+// trusted. Nobody is left out: a process costs some 70 bytes, as columns say each text once.
 #include <algorithm>
+#include <map>
 
 #include "base/text/units.h"
 #include "input/losses.h"
@@ -19,51 +19,87 @@ namespace {
 using model::Job;
 using model::JobProcess;
 
-// What a process was in the middle of for the longest time when its record ends.
-Json open_text(const ReportContext& context, const JobProcess& process) {
-  const Job& job = context.job();
-  const model::OpenCall* oldest = nullptr;
-  for (const model::OpenCall& call : process.open_calls) {
-    // Calls nest: the oldest open one is what the program called.
-    if (oldest == nullptr || call.start_ns < oldest->start_ns) oldest = &call;
-  }
-  if (oldest == nullptr) return nullptr;
-  std::string text(oldest->func != 0 ? job.text(oldest->func) : model::event_name(oldest->kind));
-  if (oldest->member < job.members.size()) text += " on " + job.comm_name(job.members[oldest->member].comm);
-  // The heartbeat goes on while the process is stuck, so the call lasts until then at least.
-  const int64_t newest = std::max(process.row.last_ns, process.row.heartbeat_ns);
-  if (oldest->start_ns > 0 && newest > oldest->start_ns)
-    text += ", for " + format_duration(static_cast<double>(newest - oldest->start_ns));
-  return shown(text);
+// What a process was in the middle of for the longest time when its record ends; null if nothing.
+const model::OpenCall* oldest_open(const JobProcess& process) {
+  // Calls nest: the oldest open one is what the program called.
+  const auto oldest = std::min_element(process.open_calls.begin(), process.open_calls.end(),
+                                       [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  return oldest == process.open_calls.end() ? nullptr : &*oldest;
 }
 
-Json process_json(const ReportContext& context, uint32_t i) {
+std::string open_text(const Job& job, const model::OpenCall& call) {
+  std::string text(call.func != 0 ? job.text(call.func) : model::event_name(call.kind));
+  if (call.member < job.members.size()) text += " on " + job.comm_name(job.members[call.member].comm);
+  return text;
+}
+
+Json open_ns(const JobProcess& process) {
+  const model::OpenCall* open = oldest_open(process);
+  // The heartbeat goes on while the process is stuck, so the call lasts until then at least.
+  const int64_t newest = std::max(process.row.last_ns, process.row.heartbeat_ns);
+  if (open == nullptr || open->start_ns <= 0 || newest <= open->start_ns) return nullptr;
+  return whole_ns(static_cast<double>(newest - open->start_ns));
+}
+
+// Texts that many processes share, each once.
+class Texts {
+ public:
+  // Its place; null of an empty one.
+  Json place(std::string_view text) {
+    if (text.empty()) return nullptr;
+    const auto [at, is_new] = places_.try_emplace(shown(text), places_.size());
+    if (is_new) list_.push_back(at->first);
+    return at->second;
+  }
+  Json list() && { return std::move(list_); }
+
+ private:
+  std::map<std::string, size_t> places_;
+  Json list_ = Json::array();
+};
+
+// A value of each process, by column.
+Json process_columns(const ReportContext& context, Texts& texts) {
   const Job& job = context.job();
-  const JobProcess& process = job.processes[i];
-  const model::Process& row = process.row;
-  const model::Who who = job.who(i);
-  const auto number = [](int64_t value) { return known(value); };
-  return {{"who", i},
-          {"rank", number(row.rank)},
-          {"host", process.host},
-          {"pid", row.pid},
-          {"gpu_model", shown_or_null(job.text(row.gpu_model))},
-          {"pci", shown_or_null(who.pci)},
-          {"device", number(who.device)},
-          {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(model::nccl_version_text(row.nccl_version))},
-          {"captured", job.files.empty()},
-          {"mode", input::recorded_mode(row.mode, std::string(job.text(row.modes)))},
-          {"state", row.closed != 0 ? "closed" : "not closed"},
-          {"liveness", run::liveness_text(process.liveness)},
-          {"first_ns", context.since_begin(i, row.first_ns)},
-          {"last_ns", context.since_begin(i, row.last_ns)},
-          {"heartbeat_ns", context.since_begin(i, row.heartbeat_ns)},
-          {"ops", process.ops.size()},
-          {"lost", process.lost},
-          {"comms", process.members.size()},
-          {"open", open_text(context, process)},
-          {"named", context.is_named(i)},
-          {"argv", shown_or_null(job.text(row.argv))}};
+  const auto column = [&](auto value) {
+    Json list = Json::array();
+    for (uint32_t i = 0; i < job.processes.size(); ++i) list.push_back(value(i, job.processes[i]));
+    return list;
+  };
+  const auto of_row = [&](auto value) {
+    return column([&](uint32_t, const JobProcess& process) { return Json(value(process.row)); });
+  };
+  const auto time = [&](int64_t model::Process::*ns) {
+    return column(
+        [&](uint32_t i, const JobProcess& process) { return context.since_begin(i, process.row.*ns); });
+  };
+  using Row = model::Process;
+  return {
+      {"gpu_model", of_row([&](const Row& row) { return texts.place(job.text(row.gpu_model)); })},
+      {"pci", column([&](uint32_t i, const JobProcess&) { return texts.place(job.who(i).pci); })},
+      {"nccl", of_row([&](const Row& row) {
+         return texts.place(row.nccl_version == 0 ? "" : model::nccl_version_text(row.nccl_version));
+       })},
+      {"mode", of_row([&](const Row& row) {
+         return texts.place(input::recorded_mode(row.mode, std::string(job.text(row.modes))));
+       })},
+      {"argv", of_row([&](const Row& row) { return texts.place(job.text(row.argv)); })},
+      {"liveness", column([&](uint32_t, const JobProcess& process) {
+         return texts.place(run::liveness_text(process.liveness));
+       })},
+      {"closed", of_row([](const Row& row) { return row.closed != 0 ? 1 : 0; })},
+      {"first_ns", time(&Row::first_ns)},
+      {"last_ns", time(&Row::last_ns)},
+      {"heartbeat_ns", time(&Row::heartbeat_ns)},
+      {"open", column([&](uint32_t, const JobProcess& process) {
+         const model::OpenCall* open = oldest_open(process);
+         return open != nullptr ? texts.place(open_text(job, *open)) : Json(nullptr);
+       })},
+      {"open_ns", column([](uint32_t, const JobProcess& process) { return open_ns(process); })},
+      {"ops", column([](uint32_t, const JobProcess& process) { return Json(process.ops.size()); })},
+      {"lost", column([](uint32_t, const JobProcess& process) { return Json(process.lost); })},
+      {"comms", column([](uint32_t, const JobProcess& process) { return Json(process.members.size()); })},
+      {"named", column([&](uint32_t i, const JobProcess&) { return Json(context.is_named(i) ? 1 : 0); })}};
 }
 
 Json losses_json(const ReportContext& context, Json& notes) {
@@ -97,39 +133,13 @@ Json losses_json(const ReportContext& context, Json& notes) {
 Json processes_page(const ReportContext& context) {
   Json notes = Json::array();
   Json losses = losses_json(context, notes);
-  if (context.main() == nullptr) {
-    notes.push_back("No process: no input holds operations.");
-    return {
-        {"rows", Json::array()}, {"omitted", 0}, {"losses", std::move(losses)}, {"notes", std::move(notes)}};
-  }
-  const Job& job = context.job();
-  std::vector<uint32_t> order(job.processes.size());
-  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  // Sorted first, so that among equally important ones the lowest ranks stay.
-  sort_by_rank(job, order);
-  const size_t omitted = order.size() > kRowsMost ? order.size() - kRowsMost : 0;
-  bool some_matter = false;  // of those left out
-  if (omitted > 0) {
-    const auto importance = [&](uint32_t i) {
-      const JobProcess& process = job.processes[i];
-      return std::tuple(context.is_named(i),
-                        // Gone without closing its file: it crashed or was killed.
-                        process.liveness == model::Liveness::kGone && process.row.closed == 0, process.lost);
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return importance(a) > importance(b); });
-    some_matter = importance(order[kRowsMost]) > std::tuple(false, false, uint64_t{0});
-    order.resize(kRowsMost);
-    sort_by_rank(job, order);
-  }
-  Json rows = Json::array();
-  for (uint32_t i : order) rows.push_back(process_json(context, i));
-  if (omitted > 0)
-    notes.push_back(plural(omitted, "process") +
-                    (some_matter ? ", the least important, left out."
-                                 : " that no finding names and that lost nothing left out."));
-  return {{"rows", std::move(rows)},
-          {"omitted", omitted},
+  Texts texts;
+  const bool has_job = context.main() != nullptr;
+  Json list = has_job ? process_columns(context, texts) : Json(nullptr);
+  if (!has_job) notes.push_back("No process: no input holds operations.");
+  return {{"captured", has_job && context.job().files.empty()},
+          {"list", std::move(list)},
+          {"texts", std::move(texts).list()},
           {"losses", std::move(losses)},
           {"notes", std::move(notes)}};
 }

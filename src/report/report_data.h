@@ -10,7 +10,7 @@
 
 namespace lockstep::report {
 
-inline constexpr int kDataVersion = 2;
+inline constexpr int kDataVersion = 3;
 
 struct DataRequest {
   std::vector<std::string> paths;     // as the user named them

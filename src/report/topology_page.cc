@@ -22,7 +22,9 @@ using model::kNoRow;
 using readers::nccl_log::kNobody;
 using readers::nccl_log::LogModel;
 
-constexpr size_t kGpusMost = 1024, kCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
+// Of all communicators together; of 4,096 ranks each is a member of five or so.
+constexpr size_t kMembersMost = 65536;
+constexpr size_t kWiredCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
 
 constexpr const char* kNoRings =
     "Only NCCL's logs show rings and trees, and none given here cover all ranks: NCCL_DEBUG=INFO "
@@ -45,33 +47,6 @@ std::map<std::string, uint32_t> comms_by_id(const Job& job) {
   return comms;
 }
 
-Json topology_hosts(const ReportContext& context) {
-  const Job& job = context.job();
-  std::map<std::string, std::vector<uint32_t>> hosts;
-  std::vector<uint32_t> processes(job.processes.size());
-  std::iota(processes.begin(), processes.end(), 0u);
-  sort_by_rank(job, processes);
-  for (uint32_t i : processes) hosts[shown(job.text(job.hosts[job.processes[i].host].name))].push_back(i);
-  Json list = Json::array();
-  size_t listed = 0;
-  for (const auto& [name, of] : hosts) {
-    Json gpus = Json::array();
-    for (uint32_t i : of) {
-      if (listed++ >= kGpusMost) break;
-      const model::Process& row = job.processes[i].row;
-      gpus.push_back({{"who", i},
-                      {"rank", known(row.rank)},
-                      {"device", known(job.who(i).device)},
-                      {"pci", shown_or_null(job.text(row.pci))},
-                      {"model", shown_or_null(job.text(row.gpu_model))},
-                      {"named", context.is_named(i)}});
-    }
-    const size_t omitted = of.size() - gpus.size();
-    list.push_back({{"name", name}, {"gpus", std::move(gpus)}, {"omitted", omitted}});
-  }
-  return list;
-}
-
 Json wirings_json(const std::vector<analysis::log_figures::Wiring>& wirings, const char* key) {
   Json list = Json::array();
   for (const analysis::log_figures::Wiring& wiring : wirings) {
@@ -90,7 +65,7 @@ Json comms_json(const ReportContext& context, const LogModel* model, bool& any_r
   if (model != nullptr) {
     const auto by_id = comms_by_id(job);
     for (analysis::log_figures::CommWiring& wiring :
-         analysis::log_figures::comm_wirings(*model, kCommsMost)) {
+         analysis::log_figures::comm_wirings(*model, kWiredCommsMost)) {
       if (const auto at = by_id.find(wiring.name); at != by_id.end())
         wired.emplace(at->second, std::move(wiring));
     }
@@ -100,14 +75,14 @@ Json comms_json(const ReportContext& context, const LogModel* model, bool& any_r
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return job.comms[a].members.size() > job.comms[b].members.size();
   });
-  if (order.size() > kCommsMost) order.resize(kCommsMost);
   Json list = Json::array();
+  size_t listed_members = 0;
   for (uint32_t comm : order) {
+    listed_members += job.comms[comm].members.size();
+    if (listed_members > kMembersMost && !list.empty()) break;
     Json members = Json::array();
-    for (uint32_t row : job.comms[comm].members) {
-      if (members.size() == kGpusMost) break;
+    for (uint32_t row : job.comms[comm].members)
       members.push_back(row == kNoRow ? Json(nullptr) : Json(job.members[row].process));
-    }
     const auto at = wired.find(comm);
     const bool listed = at != wired.end();
     any_rings = any_rings || (listed && !(at->second.rings.empty() && at->second.trees.empty()));
@@ -250,17 +225,19 @@ Json topology_page(const ReportContext& context) {
   edges.add_transfers();
   edges.add_sends();
   bool any_rings = false;
-  Json hosts = topology_hosts(context), comms = comms_json(context, model, any_rings), list = edges.json();
+  Json comms = comms_json(context, model, any_rings), list = edges.json();
   Json notes = Json::array();
-  if (context.job().comms.size() > kCommsMost)
-    notes.push_back("The " + std::to_string(kCommsMost) + " largest of " +
+  if (comms.size() < context.job().comms.size())
+    notes.push_back("The " + format_count(comms.size()) + " largest of " +
                     format_count(context.job().comms.size()) + " communicators.");
   if (edges.size() == 0)
     notes.push_back("No connections recorded. They come from logs, network transfers (deep mode) and sends.");
   const size_t omitted = edges.size() - list.size();
-  return {{"hosts", std::move(hosts)}, {"comms", std::move(comms)},
-          {"edges", std::move(list)},  {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},
-          {"omitted", omitted},        {"notes", std::move(notes)}};
+  return {{"comms", std::move(comms)},
+          {"edges", std::move(list)},
+          {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},
+          {"omitted", omitted},
+          {"notes", std::move(notes)}};
 }
 
 }  // namespace lockstep::report

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page with data that are made up: what no recording has in one piece.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { format, openData, openFile, PAGE, start, stop } from './browser.mjs';
 import { hostile, PAGES, sample, withoutPages } from './sample.mjs';
 
 before(start);
 after(stop);
+
+test('the types of the page hold', () => {
+  const modules = process.env.LOCKSTEP_PAGE_MODULES;
+  const checked = spawnSync(join(modules, '.bin/tsc'), ['--noEmit', '--project', join(modules, '..')], { encoding: 'utf8' });
+  assert.deepEqual([checked.stdout, checked.status], ['', 0]);
+});
 
 test('numbers have units, three digits, and separators', () => {
   const { duration, bytes, rate, percent, digits, count, ranges, quantity } = format;
@@ -96,7 +104,15 @@ test('what was lost stands above the verdict', async () => {
   const [losses, verdict] = await Promise.all(['.losses', '.verdict'].map((selector) => report.page.locator(selector).boundingBox()));
   assert.ok(losses.y < verdict.y);
   assert.match(await report.text('.losses'), /1,204 x records were dropped/);
+  assert.match(await report.text('.losses h2'), /Much was lost/, '1,216 of 64,000');
   await report.close();
+
+  // A small part of what all processes did is not much.
+  const large = sample({ ranks: 1024, columns: 20 });
+  large.verdict.lost_events = 20000;
+  const little = await openData(large);
+  assert.equal(await little.text('.losses h2'), 'Lost');
+  await little.close();
 });
 
 test('1,024 ranks open at once', async (context) => {
@@ -117,13 +133,12 @@ test('1,024 ranks open at once', async (context) => {
 test('what is left out is not said to be less than it is', async () => {
   const data = sample({ ranks: 512, columns: 20 });
   let report = await openData(data, { address: '#operations?op=3' });
-  assert.match(await report.text('main'), /256 ranks not shown, none of which a finding names/);
+  assert.match(await report.text('main'), /20 operations of 4,000, chosen for what they show[\s\S]*lockstep show lists every operation\./);
+  assert.match(await report.text('main'), /256 ranks not shown, none of which a finding names \(the command above with --all lists them\)/);
   await report.close();
   data.operations.list[3].ranks.named.fill(1);
   report = await openData(data, { address: '#operations?op=3' });
-  assert.match(await report.text('main'), /256 ranks not shown[;.]/);
-  await report.go('#processes');
-  assert.match(await report.text('main'), /256 more are not shown\.\n/);
+  assert.match(await report.text('main'), /256 ranks not shown \(the command/);
   await report.close();
 });
 
@@ -163,6 +178,15 @@ test('a rank without a row of its own is found in the row of its host', async ()
   // The last host, node1, after node19 to node10.
   const own = await revealed(`#lateness?fit=rows&row=${labels.indexOf('node1')}`);
   assert.equal(await revealed('#lateness?fit=rows&rank=496'), own);
+  assert.match(await report.text('figcaption'), /rank 496 has no row of its own: it is in that of node1\./);
+  // The table has it, and marks it in the map.
+  assert.equal(await report.page.locator('table[aria-label="Lateness by rank"]').getAttribute('aria-rowcount'), '513');
+  await report.go('#lateness');
+  await report.page.getByLabel('Filter Lateness by rank').fill('rank 411');
+  await report.page.locator('table[aria-label="Lateness by rank"]').getByRole('button', { name: 'rank 411' }).click();
+  await report.page.waitForURL(/rank=411/);
+  assert.match(await report.text('figcaption'), /rank 411 has no row of its own/);
+  await report.page.waitForFunction(() => document.querySelector('main .canvas-scroll').getBoundingClientRect().top > -1);
   await report.close();
 });
 
@@ -417,7 +441,7 @@ test('a served page asks again while the run lives, and keeps the reader’s pla
 });
 
 test('data of another version, or none, are refused with a sentence', async () => {
-  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 3 }, /version 3; this page reads version 2/], [{ version: 2 }, /lacks verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
+  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 2 }, /version 2; this page reads version 3/], [{ version: 3 }, /lacks verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
   for (const [data, sentence] of versions) {
     const report = await openData(data);
     assert.match(await report.text('main'), sentence);

@@ -68,8 +68,13 @@ export function sample(options = {}) {
   const total = (row) => ({ ops: 4000, timed: 3900, waiting_ns: row.waiting_ns.reduce((a, b) => a + (b ?? 0), 0), moving_ns: 310e6, blamed_ns: row.blamed_ns.reduce((a, b) => a + (b ?? 0), 0), late_p50_ns: 45056, late_p99_ns: Math.max(...row.late_ns.map((v) => v ?? 0)) });
   const rows = single.map((rank) => {
     const row = { label: named('rank', rank), who: rank, ranks: String(rank), of: 1, named: rank === late, aligned: true, ...lists(rank, 1) };
-    return { ...row, total: total(row) };
+    return row;
   });
+  const byRank = range(ranks).map((rank) => {
+    const row = rows.find((one) => one.who === rank);
+    return row ? total(row) : { ops: 4000, timed: 3900, waiting_ns: 9e7, moving_ns: 310e6, blamed_ns: 1000 + rank, late_p50_ns: 45056, late_p99_ns: 7e5 };
+  });
+  const totals = Object.fromEntries(Object.keys(byRank[0]).map((key) => [key, byRank.map((one) => one[key])]));
   if (ranks > 256) {
     for (const host of range(hosts)) {
       const values = lists(-1, perHost);
@@ -124,7 +129,7 @@ export function sample(options = {}) {
     }
   }
   const edges = [];
-  for (const r of range(Math.min(ranks, 4096))) {
+  for (const r of range(Math.min(ranks, 4095))) {
     const to = (r + 1) % ranks;
     const inside = hostOf(r) === hostOf(to);
     edges.push({ from: r, to, comm: 0, transport: inside ? 'P2P' : 'NET', via: inside ? 'P2P/CUMEM' : 'NET/IB/0', gdr: inside ? null : true, channels: 16, bytes: inside ? null : 775946240, rate_gbps: inside ? null : 69.2, wait_ns: inside ? null : 1.3e7, slow: null, source: inside ? 'logs' : 'logs and transfers' });
@@ -138,7 +143,7 @@ export function sample(options = {}) {
   };
   const losses = [{ text: '1,204 x records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: '12 x operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
   return {
-    version: 2, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
+    schema: 'lockstep.report.v3', version: 3, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
     run: {
       title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, least_length_ns: length, made: '2026-11-22T14:00:00Z',
       evidence: [{ source: 'capture files', sentence: `${ranks} processes, 4,000 operations each`, processes: ranks, ops: ranks * 4000, first_ns: 0, last_ns: length }], main: 0,
@@ -152,11 +157,10 @@ export function sample(options = {}) {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
       cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), waiting: [], rows: [lateRow], at_ns: 169e6 })),
     },
-    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), links: options.links ? links(named, columns, options.named ? named('device', 0) : null) : { rows: [], omitted: 0, hint: null }, notes: [] },
+    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, totals, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), links: options.links ? links(named, columns, options.named ? named('device', 0) : null) : { rows: [], omitted: 0, hint: null }, notes: [] },
     operations: { total: 4000, list, notes: [] },
     bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
     topology: {
-      hosts: range(hosts).map((i) => ({ name: named('host', i), gpus: range(perHost).map((g) => i * perHost + g).filter((r) => r < ranks).map((r) => ({ who: r, rank: r, device: r % perHost, pci: '0000:1b:00.0', model: 'NVIDIA H200', named: r === late })), omitted: 0 })),
       comms: [{ comm: 0, name: named('comm', 0), nodes: hosts, members: range(ranks), rings: [{ channels: range(16), order: range(ranks) }], trees: [{ channels: [0, 1], up: range(ranks).map((r) => (r === 0 ? null : Math.floor((r - 1) / 2))) }] }, { comm: 2, name: named('comm', 2), nodes: 1, members: range(Math.min(ranks, perHost)), rings: [], trees: [] }],
       edges, rings_missing: null, omitted: 0, notes: [],
     },
@@ -166,8 +170,13 @@ export function sample(options = {}) {
       split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })), omitted: 0 }, notes: [],
     },
     processes: {
-      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, captured: true, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
-      omitted: ranks - shown, losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
+      captured: true, texts: ['NVIDIA H200', '0000:1b:00.0', '2.28.9', 'deep', 'python3 train.py', 'unknown', 'gone', `AllReduce on ${named('comm', 1)}`],
+      list: {
+        ...Object.fromEntries(['gpu_model', 'pci', 'nccl', 'mode', 'argv'].map((key, place) => [key, range(ranks).map(() => place)])),
+        liveness: range(ranks).map((r) => (r === 2 ? 6 : 5)), closed: range(ranks).map((r) => Number(r !== 2)), first_ns: range(ranks).map(() => noise(1e6)), last_ns: range(ranks).map(() => length - noise(1e6)), heartbeat_ns: range(ranks).map(() => length),
+        open: range(ranks).map((r) => (r === 2 ? 7 : null)), open_ns: range(ranks).map((r) => (r === 2 ? 12e9 : null)), ops: range(ranks).map(() => 4000), lost: range(ranks).map((r) => (r === 2 ? 1204 : 0)), comms: range(ranks).map(() => 3), named: range(ranks).map((r) => Number(r === late)),
+      },
+      losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
     },
   };
 }

@@ -199,7 +199,7 @@ test('counters of links and GPUs stand below the heat map, in its columns', asyn
   assert.match(await report.text('.tip'), /not sampled/);
   await report.page.mouse.move(box.x + 90 + (box.width - 96) * 0.95, box.y + 26 + 36 + 20);
   assert.match(await report.text('.tip'), /no more than healthy links have[\s\S]*not aligned/);
-  assert.match(await report.page.locator('figcaption').nth(1).innerText(), /17 more counters left out\. \* clock not aligned/);
+  assert.match(await report.page.locator('figcaption').nth(1).innerText(), /17 more counters left out: timelines and trace\.db have all\. \* clock not aligned/);
 
   await report.page.locator('[data-focus="table:links"]').click();
   await report.page.waitForSelector('table[aria-label="Counters of links and GPUs"]');
@@ -251,6 +251,11 @@ test('a rank, a host and a communicator are found by number and name', async () 
   await report.becomes(() => address(report), '#processes?host=3');
   await find('mesh_tp');
   await report.becomes(() => address(report), '#topology?comm=2');
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('rank');
+  await report.becomes(() => report.page.locator('.found li').last().innerText(), '… and 20 more: type on.');
+  await report.page.keyboard.press('Escape');
+  await report.page.locator('dialog').waitFor({ state: 'detached' });
   await find('nobody of this name');
   assert.match(await report.text('dialog'), /No match/);
   await report.page.keyboard.press('Escape');
@@ -282,10 +287,9 @@ test('tables are saved as numbers, drawings as pictures', async () => {
   const csv = await saved(report, report.page.getByRole('button', { name: 'Save Lateness by rank as CSV' }));
   assert.equal(csv.name, 'lateness-by-rank.csv');
   const lines = csv.bytes.toString().split('\r\n');
-  assert.match(lines[0], /^Rank,Operations,Own lateness \(ns\),of run,Late p50 \(ns\),/);
-  const late = data.lateness.rows[3];
-  assert.ok(lines[1].startsWith(`"'=cmd(3),""x""",4000,${late.total.blamed_ns},`), lines[1]);
-  assert.equal(lines.length, data.lateness.rows.length + 2);
+  assert.match(lines[0], /^Rank,Host,Operations,Own lateness \(ns\),of run,Late p50 \(ns\),/);
+  assert.ok(lines[1].startsWith(`"'=cmd(3),""x""",host 0,4000,${data.lateness.totals.blamed_ns[3]},`), lines[1]);
+  assert.equal(lines.length, data.who.rank.length + 2);
   for (const page of ['lateness', 'operations', 'network', 'bandwidth', 'steps', 'topology']) {
     await report.go(`#${page}`);
     const picture = await saved(report, report.page.getByRole('button', { name: 'PNG' }).first());
@@ -338,9 +342,29 @@ test('a link that a finding names is in view, and of many hosts those that matte
   await report.close();
 });
 
+test('the host of a communicator that was looked for is drawn, and its ranks are those that it has', async () => {
+  const data = sample({ ranks: 4096, columns: 10 });
+  data.topology.comms.push({ comm: 1, name: 'mesh_dp:1', nodes: 1, members: [2000, 2001], rings: [], trees: [] });
+  data.comms[1].ranks = 2;
+  const report = await openData(data, { address: '#topology?comm=0' });
+  assert.match(await report.text('figcaption'), /world: 4,096 ranks on 512 hosts/);
+  const drawn = () => report.page.locator('.host-name').filter({ hasText: 'node-250' }).count();
+  assert.equal(await drawn(), 0);
+  await report.go('#topology?comm=1');
+  assert.equal(await drawn(), 1);
+  await report.page.getByRole('button', { name: 'All', exact: true }).click();
+  await report.becomes(() => report.page.locator('.gpu').count(), 4096);
+  data.topology.comms.pop();
+  await report.close();
+  const without = await openData(data, { address: '#topology?comm=1' });
+  assert.match(await without.text('figcaption'), /mesh_dp:1 is not among the communicators listed here\./);
+  await without.close();
+});
+
 test('a filter finds what is seen, and a column that says nothing is not there', async () => {
   const data = sample({ columns: 20 });
-  for (const row of data.processes.rows) Object.assign(row, { pci: null, last_ns: 4242e9 });
+  data.processes.list.pci.fill(null);
+  data.processes.list.last_ns.fill(4242e9);
   const report = await openData(data, { address: '#processes' });
   const titles = await report.page.evaluate(() => [...document.querySelectorAll('table[aria-label="Processes"] th')].map((heading) => heading.innerText.trim()));
   for (const absent of ['PCI', 'Model']) assert.ok(!titles.includes(absent), titles.join());
@@ -357,7 +381,7 @@ test('of logs alone, nothing is said of ranks, hosts and processes', async () =>
   Object.assign(data, { hosts: [], comms: [] });
   Object.assign(data.run, { begin: null, begin_ns: null, length_ns: null, least_length_ns: null });
   for (const id of PAGES.slice(1, 7)) data[id] = { missing: 'Nothing that was given holds operations.' };
-  Object.assign(data.processes, { rows: [], omitted: 0 });
+  Object.assign(data.processes, { captured: false, list: null, texts: [] });
   data.verdict.cards.forEach((card) => Object.assign(card, { who: [], rows: [], operation: null, comm: null }));
   const report = await openData(data, { address: '#processes' });
   assert.equal(await report.text('.run-facts'), 'no record');
@@ -428,5 +452,49 @@ test('in a frame of a notebook links and choices stay in the page', async () => 
   await frame.locator('dialog button', { hasText: 'Close' }).click();
   await report.becomes(() => frame.locator('dialog').count(), 0);
   assert.equal(report.page.url(), `file://${file}`);
+  await report.close();
+});
+
+test('every process of 4,096 is found, sorted and linked to', async (context) => {
+  const data = sample({ ranks: 4096, columns: 10 });
+  data.processes.list.ops[3000] = 3999;
+  const report = await openData(data);
+  const first = async () => (await report.rows('Processes')).map((read) => read('Rank'))[0];
+  /** The row that is marked, if it is in view. */
+  const picked = () => report.page.evaluate(() => {
+    const row = document.querySelector('table[aria-label="Processes"] tr[aria-current]');
+    if (!row) return null;
+    const [box, around] = [row.getBoundingClientRect(), row.closest('.table-scroll').getBoundingClientRect()];
+    return box.top >= around.top && box.bottom <= around.bottom && box.top >= 0 && box.bottom <= innerHeight ? row.querySelector('td').innerText.trim() : null;
+  });
+  await report.page.keyboard.press('/');
+  await report.page.getByLabel('Rank, host or communicator').fill('3333');
+  await report.page.locator('.found').getByRole('button', { name: 'its process' }).first().click();
+  await report.becomes(() => address(report), '#processes?rank=3333');
+  await report.becomes(picked, 'rank 3333');
+  // Another one of the page that is shown.
+  await report.go('#processes?rank=12');
+  await report.becomes(picked, 'rank 12');
+  await report.go('#processes');
+  assert.equal(await first(), 'rank 0');
+  const heading = report.page.locator('table[aria-label="Processes"] th').filter({ hasText: 'Operations' }).getByRole('button');
+  await heading.click();
+  await heading.click();
+  await report.becomes(first, 'rank 3000');
+  const begun = Date.now();
+  await report.page.getByLabel('Filter Processes').fill('rank 409');
+  await report.becomes(() => report.cells('Processes').then((rows) => rows.length), 7);
+  context.diagnostic(`4,096 processes were filtered after ${Date.now() - begun} ms`);
+  await report.close();
+});
+
+test('a live page is drawn anew where the reader is, not where the address leads', async () => {
+  const report = await openData(sample({ ranks: 512, columns: 10 }), { address: '#processes?rank=400' });
+  const top = () => report.page.evaluate(() => document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop);
+  await report.page.waitForFunction(() => document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop > 9000);
+  await report.page.evaluate(() => { document.querySelector('table[aria-label="Processes"]').closest('.table-scroll').scrollTop = 540; });
+  await report.page.keyboard.press('t');
+  await report.page.waitForTimeout(200);
+  assert.equal(await top(), 540);
   await report.close();
 });

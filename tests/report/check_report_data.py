@@ -16,6 +16,7 @@ EXACT = 2 ** 53
 MOST_TEXT = 1024 + 200
 COMPARED_ROWS = 300
 CELLS = ("waiting_ns", "late_ns", "blamed_ns", "ops")
+TEXT_COLUMNS = ("gpu_model", "pci", "nccl", "mode", "argv", "liveness", "open")
 GROUP_CELLS = ("late_min_ns", "late_max_ns", "waiting_min_ns", "waiting_max_ns", "worst")
 SCHEMAS = Schemas(HERE.parents[1] / "docs/schemas")
 
@@ -45,7 +46,8 @@ def texts_and_times(document, say):
 
 def columns(document, say):
     """Objects of lists, which are columns of one table."""
-    tables = [("who", document["who"]), ("lateness.drill", document["lateness"].get("drill", {})), ("steps.list", document["steps"].get("list", {}))]
+    processes = document["processes"]["list"]
+    tables = [("who and processes.list", {**document["who"], **(processes or {})}), ("lateness.totals", {"who": document["who"]["rank"], **document["lateness"].get("totals", {"who": document["who"]["rank"]})}), ("lateness.drill", document["lateness"].get("drill", {})), ("steps.list", document["steps"].get("list", {}))]
     tables += [(f"operations.list[{i}].ranks", one["ranks"]) for i, one in enumerate(document["operations"].get("list", []))]
     tables += [(f"steps.split.rows[{i}].entries", row["entries"]) for i, row in enumerate(document["steps"].get("split", {}).get("rows", []))]
     for where, table in tables:
@@ -58,6 +60,7 @@ def references(document, say):
     whos, comms, findings = len(document["who"]["rank"]), len(document["comms"]), len((document["diagnosis"] or {"findings": []})["findings"])
     operations = len(document["operations"].get("list", []))
     rows = len(document["lateness"].get("rows", []))
+    texts = len(document["processes"]["texts"])
     limits = {"who": whos, "worst": whos, "from": whos, "to": whos, "comm": comms, "finding": findings, "slow": findings, "findings": findings,
               "operation": operations, "rows": rows, "row": rows, "host": len(document["hosts"])}
 
@@ -77,6 +80,10 @@ def references(document, say):
     for key, value in document.items():
         if key != "diagnosis":
             walk(key, value)
+    for key in TEXT_COLUMNS:
+        for number in (document["processes"]["list"] or {key: []})[key]:
+            if number is not None and not 0 <= number < texts:
+                say(f"processes.list.{key}", f"{number} is no position among {texts} texts")
 
 
 def rows_of_lateness(lateness, say):
@@ -84,7 +91,7 @@ def rows_of_lateness(lateness, say):
         for key in CELLS + GROUP_CELLS:
             if key in row and len(row[key]) != lateness["columns"]["count"]:
                 say(f"lateness.rows[{i}].{key}", "has not one entry for each column")
-        if (row["who"] is None) != ("worst" in row):
+        if len({row["who"] is None, "worst" in row, "total" in row}) > 1:
             say(f"lateness.rows[{i}]", "is a group without being one")
     for i, row in enumerate(lateness.get("links", {"rows": []})["rows"]):
         where = f"lateness.links.rows[{i}]"
@@ -98,7 +105,7 @@ def rows_of_lateness(lateness, say):
 
 def check(document):
     """What is wrong with it: sentences."""
-    problems = SCHEMAS.problems(document, "report.v2")[:50]
+    problems = SCHEMAS.problems(document, "report.v3")[:50]
     if problems:
         return problems
 

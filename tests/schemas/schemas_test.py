@@ -105,13 +105,13 @@ class Schemas(unittest.TestCase):
             for command in ("diagnose", "summary", "info"):
                 self.hold(command + ".v1", command, "--json", run, codes=(0, 1, 2, 3) if run == "torn" else (0, 1, 3))
             self.hold("show-list.v1", "show", "--json", run)
-            self.hold("report.v2", "report", "--json", run)
+            self.hold("report.v3", "report", "--json", run)
         for run in ("good", "late", "lite", "hang"):
             self.hold("show-operation.v1", "show", "--json", "--comm", "mesh_dp:1", "--op", "5", run)
             self.hold("top.v1", "top", "--once", "--json", run)
         for evidence in (data / "flight_recorder/hang", data / "logs/hang", data / "ras/behind_1.json", data / "stacks/stacks.txt"):
             self.hold("diagnose.v1", "diagnose", "--json", evidence)
-            self.hold("report.v2", "report", "--json", evidence)
+            self.hold("report.v3", "report", "--json", evidence)
         for logs in (data / "logs").iterdir():
             self.hold("logs.v1", "logs", "--json", logs)
 
@@ -152,7 +152,7 @@ class Schemas(unittest.TestCase):
         self.hold_runs()
         self.hold("compare.v1", "compare", "--json", "good", "late")
         self.hold("compare.v1", "compare", "--json", "--gate", "step<=1.03,busbw:allreduce>=0.9", "good", "good")
-        self.hold("report.v2", "report", "--json", "--against", "good", "late")
+        self.hold("report.v3", "report", "--json", "--against", "good", "late")
         self.hold_links()
         self.hold_fleet()
         self.hold_traces()

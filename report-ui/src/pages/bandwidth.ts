@@ -178,8 +178,8 @@ function draw(view: View): Child[] {
   const { report } = view;
   if (isMissing(report.bandwidth)) return [missing(report.bandwidth.missing)];
   const page = report.bandwidth;
-  const functions = [...new Set(page.rates.map((row) => row.func))].slice(0, 30);
-  const comms = [...new Set(page.rates.map((row) => row.comm))].slice(0, 200);
+  const functions = [...new Set(page.rates.map((row) => row.func))];
+  const comms = [...new Set(page.rates.map((row) => row.comm))];
   const fn = functions.includes(view.state.values['func'] ?? '') ? view.state.values['func'] : undefined;
   const asked = view.state.values['comm'];
   const comm = comms.find((position) => String(position) === asked || report.comms[position]?.name === asked);
@@ -205,7 +205,7 @@ function draw(view: View): Child[] {
     fitsPanel(view, page),
     notes([...page.notes,
       ...(page.untimed > 0 ? [`${plural(page.untimed, 'operation')} of ${count(page.matched)} had no GPU times.`] : []),
-      ...(page.omitted > 0 ? [`${plural(page.omitted, 'row')} left out.`] : [])]),
+      ...(page.omitted > 0 ? [`${plural(page.omitted, 'row')} left out: \`lockstep summary --json\` has all.`] : [])]),
   ];
 }
 

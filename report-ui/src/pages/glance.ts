@@ -5,7 +5,7 @@ import { known, type LatenessPage, type Report, type SplitAverage, type StepsPag
 import { h, type Child } from '../dom';
 import { bytes, count, duration, name, percent, rate } from '../format';
 import { css, heat } from '../theme';
-import { facts, link, panel, type View } from '../view';
+import { facts, link, panel, whoName, type View } from '../view';
 import { CURVE, largest, valuesOf } from './lateness';
 import { stallOf } from './stall';
 
@@ -45,11 +45,11 @@ function bandwidthFacts(report: Report): (readonly [string, Child])[] {
   return [[`${name(most.func, 24)}, ${bytes(most.size_from_bytes)}+`, link(`${rate(most.busbw_gbps)}${share}`, 'bandwidth', { comm: most.comm })]];
 }
 
-function latest(page: LatenessPage | null): (readonly [string, Child])[] {
-  const rows = page?.rows.filter((row) => row.total.late_p99_ns !== null) ?? [];
-  const worst = rows.reduce((best, row) => ((row.total.late_p99_ns ?? 0) > (best.total.late_p99_ns ?? 0) ? row : best), rows[0] as (typeof rows)[number]);
-  if (!page || !worst) return [];
-  return [['Latest rank, p99', link(`${name(worst.label, 40)}: ${duration(worst.total.late_p99_ns)}`, 'lateness', { row: page.rows.indexOf(worst), rank: worst.who })]];
+function latest(report: Report, page: LatenessPage | null): (readonly [string, Child])[] {
+  const late = page?.totals.late_p99_ns ?? [];
+  const worst = late.reduce<number>((best, ns, who) => ((ns ?? -1) > (late[best] ?? -1) ? who : best), 0);
+  if (late[worst] == null) return [];
+  return [['Latest rank, p99', link(`${whoName(report, worst)}: ${duration(late[worst])}`, 'lateness', { rank: worst })]];
 }
 
 function map(view: View, page: LatenessPage): HTMLElement {
@@ -73,7 +73,7 @@ function map(view: View, page: LatenessPage): HTMLElement {
 export function glance(view: View): Child {
   const { report } = view;
   const lateness = known(report.lateness);
-  const pairs = [...stepFacts(report), ...bandwidthFacts(report), ...latest(lateness), ...(lateness ? [['Operations compared, each counted once', count(lateness.compared)] as const] : [])];
+  const pairs = [...stepFacts(report), ...bandwidthFacts(report), ...latest(report, lateness), ...(lateness ? [['Operations compared, each counted once', count(lateness.compared)] as const] : [])];
   if (pairs.length === 0) return null;
   return panel('At a glance', facts(pairs), lateness && lateness.rows.length > 0 && lateness.columns.count > 1 && stallOf(report) === null ? map(view, lateness) : null);
 }

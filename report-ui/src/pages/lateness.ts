@@ -5,11 +5,11 @@ import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, ty
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, percent, plural } from '../format';
 import { addressOf, go, numberOf } from '../state';
-import { table } from '../table';
+import { table, type Column } from '../table';
 import { colour, css, heat } from '../theme';
 import { linksFigure } from './links';
 import { stallOf, type Stall } from './stall';
-import { change, choices, command, facts, figure, key, keys, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
+import { change, choices, command, facts, figure, hostOf, key, keys, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
 
@@ -69,7 +69,8 @@ function cellOf(view: View, page: LatenessPage): Cell | null {
 function ordered(page: LatenessPage, order: string, measure: Measure): number[] {
   const positions = page.rows.map((_, position) => position);
   if (order !== 'worst') return positions;
-  const total = (row: LatenessRow): number => measure === 'waiting' ? row.total.waiting_ns ?? 0 : measure === 'blamed' ? row.total.blamed_ns ?? 0 : row.total.late_p99_ns ?? 0;
+  const by = ({ late: 'late_p99_ns', waiting: 'waiting_ns', blamed: 'blamed_ns' } as const)[measure];
+  const total = (row: LatenessRow): number => (row.who === null ? row.total?.[by] : page.totals[by][row.who]) ?? 0;
   const keys = page.rows.map(total);
   return positions.sort((a, b) => (keys[b] ?? 0) - (keys[a] ?? 0));
 }
@@ -321,22 +322,27 @@ function shareOfRun(report: Report, ns: number | null): string {
   return `${length_ns === null && ns > 0 && !share.startsWith('<') ? '≤ ' : ''}${share}`;
 }
 
+/** Every rank, also those without a row in the map. */
 function totals(view: View, page: LatenessPage): HTMLElement {
   const { report } = view;
   const named = accused(report);
-  return table<LatenessRow>({
-    label: 'Lateness by rank', printing: view.printing, filter: true, rows: page.rows, sort: { column: 3, down: true },
-    onPick: (row) => go(addressOf('lateness', { ...view.state.values, row: page.rows.indexOf(row), rank: row.who, cell: null })),
+  const of = page.totals;
+  const asked = numberOf(view.state, 'rank');
+  const numbers = (title: string, list: readonly (number | null)[], show: (value: number | null) => string, more: Partial<Column<number>> = {}): Column<number> =>
+    ({ title, numeric: true, ...more, value: (who) => list[who] ?? null, show: (who) => show(list[who] ?? null) });
+  return table<number>({
+    label: 'Lateness by rank', printing: view.printing, filter: true, rows: report.who.name.map((_, who) => who), sort: { column: 3, down: true }, isPicked: (who) => who === asked,
+    onPick: (who) => go(addressOf('lateness', { ...view.state.values, row: null, rank: who, cell: null })),
     columns: [
-      { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, name(row.label)] },
-      { title: 'Ranks', value: (row) => (row.who === null ? row.ranks : null), show: (row) => (row.who === null ? name(row.ranks, 24) : '') },
-      { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
-      { title: 'Own lateness', hint: 'The part of its lateness that its own time explains', numeric: true, unit: 'ns', value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
-      { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => shareOfRun(report, row.total.blamed_ns) },
-      { title: 'Late p50', numeric: true, unit: 'ns', value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
-      { title: 'Late p99', numeric: true, unit: 'ns', value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
-      { title: 'Waiting', numeric: true, unit: 'ns', value: (row) => row.total.waiting_ns, show: (row) => duration(row.total.waiting_ns) },
-      { title: 'Moving', numeric: true, unit: 'ns', value: (row) => row.total.moving_ns, show: (row) => duration(row.total.moving_ns) },
+      { title: 'Rank', value: (who) => whoName(report, who), show: (who) => [named.has(who) ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, whoName(report, who)] },
+      { title: 'Host', value: (who) => hostOf(report, who) },
+      numbers('Operations', of.ops, count),
+      numbers('Own lateness', of.blamed_ns, duration, { unit: 'ns', hint: 'The part of its lateness that its own time explains' }),
+      numbers('of run', of.blamed_ns, (ns) => shareOfRun(report, ns)),
+      numbers('Late p50', of.late_p50_ns, duration, { unit: 'ns' }),
+      numbers('Late p99', of.late_p99_ns, duration, { unit: 'ns' }),
+      numbers('Waiting', of.waiting_ns, duration, { unit: 'ns' }),
+      numbers('Moving', of.moving_ns, duration, { unit: 'ns' }),
     ],
   });
 }
@@ -379,6 +385,8 @@ function draw(view: View): Child[] {
   const zoomed = window.to - window.from < columns;
   const stall = window.to === columns ? stallOf(report) : null;
   const groups = page.rows.some((row) => row.who === null);
+  const asked = numberOf(view.state, 'rank');
+  const shared = asked !== null && page.rows[[...marked][0] ?? -1]?.who === null ? asked : null;
 
   const named = accused(report);
   const left = labelWidth(page.rows.map((row) => markedLabel(row.label, true, row.aligned)), WIDEST_LABEL);
@@ -446,6 +454,8 @@ function draw(view: View): Child[] {
       const line = rows.indexOf(shown);
       surface.reveal(line * rowHeight, HEAD + 2 * EDGE + (line + 1) * rowHeight);
     }
+    // What the table below has picked; after the page stands where it stood.
+    if (view.turned && marked.size > 0) requestAnimationFrame(() => surface.element.scrollIntoView({ block: 'nearest' }));
   });
 
   const times = page.times === 'gpu' ? 'Arrivals from GPU times' : page.times === 'host' ? 'Arrivals from host launches: a host runs ahead of its GPU' : 'Arrivals from GPU times where there are any, else from host launches';
@@ -461,10 +471,11 @@ function draw(view: View): Child[] {
       surface.image,
       () => totals(view, page),
       [
-        `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
+        `${count(page.compared)} operations compared, each counted once. ${times}. A column is ${duration(page.columns.width_ns)}.`,
         view.printing ? null : ' Drag over the map to zoom, + and − too.',
         stall ? ` Right of the break, on a scale of its own: ${plural(stall.waiting.size, 'rank')} waiting until the record ends, the longest ${duration(stall.length_ns)} in ${stall.title}.` : null,
         page.marks.length > 1 ? ` Ticks on the upper edge mark the start of ${count(page.marks.length)} steps.` : null,
+        shared === null ? null : ` ${whoName(report, shared)} has no row of its own: it is in that of ${name(page.rows[[...marked][0] as number]?.label)}.`,
         groups ? ' A row of many ranks shows its worst rank; for own lateness, its median one.' : null,
         page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks named by a finding.' : null,
         page.rows.some((row) => !row.aligned) ? ' * clock not aligned: drawn from its own first record.' : null,

@@ -210,7 +210,7 @@ export function linksFigure(view: View, page: LatenessPage, place: Placement): C
   view.later(surface.redraw);
   return figure(view, 'links', 'Links and GPUs × time', null, surface.element, surface.image, () => asTable(view, rows), [
     'Errors that were counted, then slowed GPUs and clocks, then traffic of ports on hosts that findings name or whose links had trouble. A sign marks what is more than healthy links and GPUs have. Blank: not sampled.',
-    omitted > 0 ? ` ${plural(omitted, 'more counter')} left out.` : null,
+    omitted > 0 ? [` ${plural(omitted, 'more counter')} left out: timelines and `, h('code', {}, 'trace.db'), ' have all.'] : null,
     rows.some((row) => !row.aligned) ? ' * clock not aligned with the run’s.' : null,
   ]);
 }

@@ -130,7 +130,7 @@ function worst(page: NetworkPage, pairs: readonly Pair[], measure: Measure): HTM
   known.sort((a, b) => sign * ((measure.read(a) ?? 0) - (measure.read(b) ?? 0)));
   const middle = known[Math.floor(known.length / 2)];
   return h('section', { class: 'side', 'aria-label': 'Pairs that stand out' },
-    h('h3', {}, measure.lowIsBad ? 'Slowest' : 'Most'),
+    h('h3', {}, `${measure.lowIsBad ? 'Slowest' : 'Most'}${known.length > 10 ? `, 10 of ${count(known.length)}` : ''}`),
     h('ol', { class: 'notes' }, known.slice(0, 10).map((pair) => h('li', {},
       link(`${labelOf(page, pair.source)} → ${labelOf(page, pair.target)}`, 'network', { pair: page.pairs.findIndex((entry) => entry.source === pair.source && entry.target === pair.target), measure: measure.key }),
       ' ', h('strong', {}, measure.show(measure.read(pair))), pair.finding === null ? null : h('span', { class: 'severity critical' }, ' ▸ named')))),
@@ -173,7 +173,7 @@ function draw(view: View): Child[] {
   const { report } = view;
   if (isMissing(report.network)) return [missing(report.network.missing)];
   const page = report.network;
-  const comms = [...new Set(page.pairs.map((pair) => pair.comm))].filter((comm): comm is number => comm !== null).slice(0, 200);
+  const comms = [...new Set(page.pairs.map((pair) => pair.comm))].filter((comm): comm is number => comm !== null);
   const asked = numberOf(view.state, 'comm');
   const comm = asked !== null && comms.includes(asked) ? asked : null;
   const rows = page.pairs.filter((pair) => comm === null || pair.comm === comm);
@@ -241,7 +241,7 @@ function draw(view: View): Child[] {
       'Waits are sums over transfers. The rate is bytes over the time in which the sender had transfers under way, per channel; waiting for the GPU or the peer is excluded.'),
     detail,
     panel('All pairs', pairsTable(view, page, rows)),
-    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'pair')} left out.`] : [])]),
+    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'pair')} left out: \`lockstep summary --json\` has all.`] : [])]),
   ];
 }
 

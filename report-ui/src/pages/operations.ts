@@ -330,7 +330,7 @@ function draw(view: View): Child[] {
   const asked = numberOf(view.state, 'op');
   const current = asked !== null && asked < list.length ? asked : firstOf(list);
   const operation = list[current];
-  const choice = panel(`${plural(list.length, 'operation')} of ${count(total)}, chosen for what they show`, listTable(view, list, current), notes(told));
+  const choice = panel(`${plural(list.length, 'operation')} of ${count(total)}, chosen for what they show`, listTable(view, list, current), notes(total > list.length ? ['`lockstep show` lists every operation.', ...told] : told));
   if (!operation) return [choice];
   const on_paper = Math.floor((PAPER_HEIGHT - HEAD - FOOT) / ROW);
   const cut = view.printing && operation.ranks.comm_rank.length > on_paper;
@@ -426,7 +426,7 @@ function draw(view: View): Child[] {
       [
         'Times count from the first call.', operation.ranks.aligned.includes(0) ? ' * clock not aligned: times count from that host’s own first call.' : null, view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
         cut ? ` In print: the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
-        operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown${mayLeaveOutNamed(operation) ? '' : ', none of which a finding names'}` : null,
+        operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown${mayLeaveOutNamed(operation) ? '' : ', none of which a finding names'}${shown === null ? '' : ' (the command above with --all lists them)'}` : null,
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,
       ]),
     lane ? h('section', { class: 'panel detail', 'aria-label': 'Rank' },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was recorded of whom, and everything that was lost.
-import { dataBytes, isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
+import { dataBytes, isMissing, known, processText, type Comm, type Host, type LossRow, type ProcessesPage, type Report } from '../data';
 import { h, type Child } from '../dom';
 import { bytes, clockTime, count, duration, name, plural, UNKNOWN } from '../format';
 import { numberOf } from '../state';
@@ -9,34 +9,68 @@ import { change, facts, hostChip, missing, notes, panel, runLength, whoChip, who
 
 const BAD = new Set(['gone', 'stopped']);
 
-function argvText(argv: ProcessRow['argv']): string {
-  return argv === null ? '–' : name(Array.isArray(argv) ? argv.slice(0, 64).join(' ') : argv, 120);
+/** A process, its columns put together. */
+interface Row {
+  who: number;
+  rank: number | null;
+  host: number;
+  pid: number;
+  device: number | null;
+  pci: string | null;
+  model: string | null;
+  nccl: string | null;
+  mode: string | null;
+  argv: string | null;
+  /** Null where Lockstep did not write its file. */
+  closed: boolean | null;
+  liveness: string;
+  ops: number;
+  lost: number;
+  open: string | null;
+  open_ns: number | null;
+  last_ns: number | null;
+  heartbeat_ns: number | null;
+  named: boolean;
+}
+
+function rowsOf({ who }: Report, page: ProcessesPage): Row[] {
+  const { captured, list } = page;
+  if (list === null) return [];
+  return who.pid.map((pid, at) => ({
+    who: at, rank: who.rank[at] ?? null, host: who.host[at] as number, pid, device: who.device[at] ?? null,
+    pci: processText(page, 'pci', at), model: processText(page, 'gpu_model', at), nccl: processText(page, 'nccl', at), argv: processText(page, 'argv', at),
+    mode: captured ? processText(page, 'mode', at) : null, closed: captured ? list.closed[at] === 1 : null, liveness: processText(page, 'liveness', at) ?? UNKNOWN,
+    ops: list.ops[at] as number, lost: list.lost[at] as number, open: processText(page, 'open', at), open_ns: list.open_ns[at] ?? null,
+    last_ns: list.last_ns[at] ?? null, heartbeat_ns: list.heartbeat_ns[at] ?? null, named: list.named[at] === 1,
+  }));
 }
 
 /** What all have in common is said once, above, and has no column. */
-const SHARED: readonly (readonly [string, (row: ProcessRow) => string | null])[] = [
-  ['Model', (row) => row.gpu_model], ['NCCL', (row) => row.nccl], ['Mode', (row) => (row.captured ? row.mode : null)], ['Command', (row) => (row.argv === null ? null : argvText(row.argv))],
+const SHARED: readonly (readonly [string, (row: Row) => string | null])[] = [
+  ['Model', (row) => row.model], ['NCCL', (row) => row.nccl], ['Mode', (row) => row.mode], ['Command', (row) => row.argv],
 ];
 
-function processRows(view: View, rows: readonly ProcessRow[]): Child {
+function processRows(view: View, rows: readonly Row[]): Child {
   const { report } = view;
-  const shared = SHARED.filter(([, read]) => rows.length > 1 && rows.every((row) => read(row) !== null && read(row) === read(rows[0] as ProcessRow)));
-  return [shared.length > 0 ? facts(shared.map(([title, read]) => [title, name(read(rows[0] as ProcessRow), 120)])) : null, table<ProcessRow>({
-    label: 'Processes', printing: view.printing, filter: true, rows, height: 460,
+  const asked = numberOf(view.state, 'rank');
+  const shared = SHARED.filter(([, read]) => rows.length > 1 && rows.every((row) => read(row) !== null && read(row) === read(rows[0] as Row)));
+  return [shared.length > 0 ? facts(shared.map(([title, read]) => [title, name(read(rows[0] as Row), 120)])) : null, table<Row>({
+    label: 'Processes', printing: view.printing, filter: true, rows, height: 460, sort: { column: 0, down: false }, isPicked: (row) => row.who === asked, reveal: view.turned,
     columns: [
       { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, whoChip(report, row.who)] },
       { title: 'Host', value: (row) => report.hosts[row.host]?.name ?? null, show: (row) => name(report.hosts[row.host]?.name, 32) },
       { title: 'Pid', numeric: true, value: (row) => (row.pid < 0 ? null : row.pid), show: (row) => (row.pid < 0 ? '–' : String(row.pid)) },
       { title: 'GPU', numeric: true, value: (row) => row.device, show: (row) => count(row.device) },
-      { title: 'File', value: (row) => (row.captured ? row.state : null), show: (row) => (!row.captured ? '–' : row.state === 'closed' ? 'closed' : h('strong', {}, name(row.state, 24))) },
+      { title: 'File', value: (row) => (row.closed === null ? null : row.closed ? 'closed' : 'not closed'), show: (row) => (row.closed === null ? '–' : row.closed ? 'closed' : h('strong', {}, 'not closed')) },
       { title: 'Process', value: (row) => row.liveness, show: (row) => (BAD.has(row.liveness) ? h('strong', { class: 'severity critical' }, `■ ${name(row.liveness, 24)}`) : name(row.liveness, 24)) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
       { title: 'Current operation', value: (row) => row.open, show: (row) => name(row.open, 80) },
+      { title: 'For', hint: 'how long it was in its current operation when its record ends', numeric: true, unit: 'ns', value: (row) => row.open_ns, show: (row) => duration(row.open_ns) },
       { title: 'Last record', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
       { title: 'Heartbeat', hint: 'since the start of the run', numeric: true, unit: 'ns', value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
       { title: 'PCI', value: (row) => row.pci, show: (row) => name(row.pci, 20) },
-      ...SHARED.filter((entry) => !shared.includes(entry)).map(([title, read]) => ({ title, narrow: true, value: read, show: (row: ProcessRow) => name(read(row), 120) })),
+      ...SHARED.filter((entry) => !shared.includes(entry)).map(([title, read]) => ({ title, narrow: true, value: read, show: (row: Row) => name(read(row), 120) })),
     ],
   })];
 }
@@ -100,16 +134,15 @@ function draw(view: View): Child[] {
   const page = report.processes;
   const asked = numberOf(view.state, 'host');
   const host = asked !== null && asked < report.hosts.length ? asked : null;
-  const rows = page.rows.filter((row) => host === null || row.host === host);
+  const rows = rowsOf(report, page).filter((row) => host === null || row.host === host);
   const lost = known(report.verdict)?.lost_events ?? 0;
   const verdict = known(report.verdict);
   return [
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
       page.losses.length === 0 ? h('p', { class: 'quiet' }, 'No data loss detected.')
-        : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
+        : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
     report.who.rank.length === 0 ? null : [panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
-      processRows(view, rows),
-      page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown.`) : null),
+      processRows(view, rows)),
     panel('Hosts and their clocks', hostRows(view)),
     panel('Communicators', commRows(view, report))],
     panel('This report',
@@ -122,4 +155,4 @@ function draw(view: View): Child[] {
   ];
 }
 
-export const processes: Page = { id: 'processes', title: 'Processes & losses', details: ['host'], draw };
+export const processes: Page = { id: 'processes', title: 'Processes & losses', details: ['host', 'rank'], draw };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts with their GPUs, and who sends to whom in a communicator; the pair that a finding calls slow is lit.
-import { accused, isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
+import { accused, isMissing, known, processText, type Edge, type Report, type TopologyComm, type TopologyPage } from '../data';
 import { h, hideTip, s, showTip, facts as hintFacts, type Child } from '../dom';
 import { bytes, count, duration, name, plural, rate } from '../format';
 import { picture } from '../export';
@@ -10,7 +10,7 @@ import { choices, commName, figure, hostOf, key, keys, link, missing, notes, pan
 
 interface Spot { x: number; y: number; host: number }
 
-interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number; roomy: boolean }
+interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string }[]; size: number; roomy: boolean }
 
 const WIDEST = 1040;
 // Where all of a phone's width is the drawing's: what stands around it.
@@ -23,10 +23,19 @@ const FEW_HOSTS = 4;
 // Of more hosts than these only those that matter are drawn at first.
 const FOLDED_ABOVE = 16;
 
+/** A host by its name, and the processes on it by rank. */
+interface Box { name: string; who: number[] }
+
+function boxesOf({ hosts, who }: Report): Box[] {
+  const boxes = new Map<string, number[]>();
+  for (const host of hosts) boxes.set(host.name, [...(boxes.get(host.name) ?? []), ...host.who]);
+  return [...boxes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([title, members]) => ({ name: title, who: members.sort((a, b) => (who.rank[a] ?? -1) - (who.rank[b] ?? -1)) }));
+}
+
 /** Hosts as boxes, and in each its GPUs in rows of up to eight. Few hosts stand one below the other, with room for the arcs between their GPUs. */
-function plan(page: TopologyPage, width: number): Plan {
-  const most = Math.max(1, ...page.hosts.map((host) => host.gpus.length));
-  const all = page.hosts.length;
+function plan(hosts: readonly Box[], width: number): Plan {
+  const most = Math.max(1, ...hosts.map((host) => host.who.length));
+  const all = hosts.length;
   const few = all <= FEW_HOSTS && most <= 8;
   const across = few ? most : all > 24 ? Math.min(most, 4) : Math.min(most, 8);
   const cell = few ? Math.min(150, (width - 2 * PAD) / across) : all <= 8 ? 46 : all <= 32 ? 32 : 24;
@@ -38,15 +47,14 @@ function plan(page: TopologyPage, width: number): Plan {
   const spots = new Map<number, Spot>();
   let y = 8;
   for (let start = 0; start < all; start += columns) {
-    const line = page.hosts.slice(start, start + columns);
-    const rows = Math.max(1, ...line.map((host) => Math.ceil(host.gpus.length / across)));
+    const line = hosts.slice(start, start + columns);
+    const rows = Math.max(1, ...line.map((host) => Math.ceil(host.who.length / across)));
     const tall = TITLE + rows * rise + PAD;
     line.forEach((host, index) => {
       const x = (width - (Math.min(columns, all) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
-      boxes.push({ x, y, wide, tall, title: host.name, omitted: host.omitted });
-      host.gpus.forEach((gpu, at) => {
-        if (gpu.who === null) return;
-        spots.set(gpu.who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * rise + rise / 2, host: start + index });
+      boxes.push({ x, y, wide, tall, title: host.name });
+      host.who.forEach((who, at) => {
+        spots.set(who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * rise + rise / 2, host: start + index });
       });
     });
     y += tall + gapY;
@@ -121,11 +129,11 @@ function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
   return pairs;
 }
 
-function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null, finding: number | null): SVGSVGElement {
+function drawing(view: View, hosts: readonly Box[], shown: readonly Line[], members: ReadonlySet<number> | null, finding: number | null): SVGSVGElement {
   const { report } = view;
-  const layout = plan(page, view.printing ? WIDEST : Math.min(WIDEST, window.innerWidth - AROUND));
+  const layout = plan(hosts, view.printing ? WIDEST : Math.min(WIDEST, window.innerWidth - AROUND));
   const busy = shown.length > 300;
-  const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(page.hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
+  const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
   root.appendChild(s('defs', {}, ['p2p', 'shm', 'net', 'other', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 14 : 8, markerHeight: kind === 'slow' ? 14 : 8, markerUnits: 'userSpaceOnUse', orient: 'auto' },
     s('path', { d: 'M0 0L8 4L0 8z', class: `arrow ${kind}` })))));
   for (const box of layout.boxes) {
@@ -153,32 +161,26 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
   }
   // Above the arcs, which would strike them through.
   for (const box of layout.boxes) {
-    root.appendChild(s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))),
-      box.omitted > 0 ? ` (+${count(box.omitted)})` : null, s('title', {}, name(box.title, 200))));
+    root.appendChild(s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))), s('title', {}, name(box.title, 200))));
   }
   const { size } = layout;
   const named = accused(report);
-  for (const host of page.hosts) {
-    for (const gpu of host.gpus) {
-      const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
-      if (!spot) continue;
-      const outside = members !== null && gpu.who !== null && !members.has(gpu.who);
-      const radius = size * 0.43;
-      const text = gpu.rank === null ? '?' : String(gpu.rank);
-      root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.who !== null && named.has(gpu.who) ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.who !== null && named.has(gpu.who) ? ', named by a finding' : ''}`,
-        onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
-        s('rect', { x: spot.x - radius, y: spot.y - size * 0.34, width: 2 * radius, height: size * 0.68, rx: size / 10 }),
-        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.min(size / 2.8, (2 * radius) / (text.length * 0.66), 15).toFixed(1) }, text)));
-    }
+  for (const [who, spot] of layout.spots) {
+    const outside = members !== null && !members.has(who);
+    const radius = size * 0.43;
+    const text = String(report.who.rank[who] ?? '?');
+    root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${who}`, class: `gpu ${named.has(who) ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, who)}${named.has(who) ? ', named by a finding' : ''}`,
+      onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, who), gpuFacts(report, who))), onpointerleave: hideTip },
+      s('rect', { x: spot.x - radius, y: spot.y - size * 0.34, width: 2 * radius, height: size * 0.68, rx: size / 10 }),
+      s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.min(size / 2.8, (2 * radius) / (text.length * 0.66), 15).toFixed(1) }, text)));
   }
   return root;
 }
 
-function gpuFacts(gpu: Gpu): (readonly [string, string])[] {
-  const pairs: (readonly [string, string])[] = [['GPU', gpu.device === null ? '–' : count(gpu.device)]];
-  if (gpu.model !== null) pairs.push(['model', name(gpu.model)]);
-  if (gpu.pci !== null) pairs.push(['PCI', name(gpu.pci)]);
-  return pairs;
+function gpuFacts(report: Report, who: number): (readonly [string, string])[] {
+  const page = known(report.processes);
+  const [model, pci] = page ? [processText(page, 'gpu_model', who), processText(page, 'pci', who)] : [null, null];
+  return [['GPU', count(report.who.device[who])], ...(model === null ? [] : [['model', name(model)] as const]), ...(pci === null ? [] : [['PCI', name(pci)] as const])];
 }
 
 function edgesTable(view: View, edges: readonly Edge[]): HTMLElement {
@@ -225,29 +227,33 @@ function draw(view: View): Child[] {
   // Logs and transfers may both tell of a pair; what knows the rate speaks.
   const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to))).sort(by_bytes);
   const concerned = new Set([...accused(report), ...page.edges.filter((edge) => edge.slow !== null).flatMap((edge) => [edge.from, edge.to])]);
-  const some_hosts = page.hosts.filter((host) => host.gpus.some((gpu) => gpu.who !== null && concerned.has(gpu.who)));
-  const can_fold = page.hosts.length > FOLDED_ABOVE && some_hosts.length > 0 && some_hosts.length < page.hosts.length;
+  const hosts = boxesOf(report);
+  const is_asked = asked !== null && comm?.comm === asked;
+  const own_hosts = new Set(is_asked ? hosts.filter((host) => host.who.some((who) => members?.has(who))) : []);
+  const some_hosts = hosts.filter((host) => host.who.some((who) => concerned.has(who)) || (own_hosts.size <= FOLDED_ABOVE && own_hosts.has(host)));
+  const can_fold = hosts.length > FOLDED_ABOVE && some_hosts.length > 0 && some_hosts.length < hosts.length;
   const folded = can_fold && view.state.values['hosts'] !== 'all';
-  const drawn_hosts = folded ? some_hosts : page.hosts;
+  const drawn_hosts = folded ? some_hosts : hosts;
   const item = (kind: string, text: string): Child => key(`line-key ${kind}`, text);
-  const drawn = drawing(view, { ...page, hosts: drawn_hosts }, shown, members, finding);
+  const drawn = drawing(view, drawn_hosts, shown, members, finding);
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',
       [
-        page.comms.length > 1 ? select(view, 'comm', 'Communicator', page.comms.map((entry) => [String(entry.comm), `${name(entry.name, 40)} (${plural(entry.members.length, 'rank')})`] as const), String(comm?.comm ?? '')) : null,
+        page.comms.length > 1 ? select(view, 'comm', 'Communicator', page.comms.map((entry) => [String(entry.comm), `${name(entry.name, 40)} (${plural(report.comms[entry.comm]?.ranks ?? entry.members.length, 'rank')})`] as const), String(comm?.comm ?? '')) : null,
         ways.length > 1 ? (ways.length <= 4 ? choices(view, 'way', 'Show', ways, way) : select(view, 'way', 'Show', ways, way)) : null,
         can_fold ? choices(view, 'hosts', 'Hosts', [['named', 'Of findings'], ['all', 'All']], folded ? 'named' : 'all') : null,
       ],
       [
         slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
-          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
+          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow }))),
+          slowOnes.length > 6 ? h('li', {}, `${plural(slowOnes.length - 6, 'more slow connection')}: in the table below.`) : null),
         drawn,
         keys(item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'unknown transport'), item('slow', 'slow, named by a finding'),
           key('swatch named-gpu', 'rank named by a finding')),
       ],
       () => picture(drawn),
       () => edgesTable(view, edges),
-      [folded ? `${plural(page.hosts.length - drawn_hosts.length, 'other host')} that no finding names ${page.hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
+      [folded ? `${plural(hosts.length - drawn_hosts.length, 'other host')} that no finding names ${hosts.length - drawn_hosts.length === 1 ? 'is' : 'are'} not drawn. ` : null, asked !== null && !is_asked && report.comms[asked] !== undefined ? `${commName(report, asked)} is not among the communicators listed here. ` : null, comm ? `${name(comm.name, 40)}: ${plural(report.comms[comm.comm]?.ranks ?? comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved the least.`] : [])]),
   ];

@@ -16,7 +16,7 @@ function severity(text: string): HTMLElement {
 
 /** Few events of many do not change what is said. */
 function isHeavy(report: Report, page: VerdictPage): boolean {
-  const ops = (known(report.processes)?.rows ?? []).reduce((sum, row) => sum + row.ops, 0);
+  const ops = (known(report.processes)?.list?.ops ?? []).reduce((sum, of) => sum + of, 0);
   return page.lost_events > Math.max(1, ops / 100);
 }
 
@@ -51,6 +51,7 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
       const position = report.hosts.findIndex((entry) => entry.name === host);
       return position < 0 ? h('span', { class: 'chip plain' }, name(host)) : hostChip(report, position);
     }),
+    hosts.length > MOST_CHIPS ? h('span', { class: 'quiet' }, `and ${plural(hosts.length - MOST_CHIPS, 'more host')}`) : null,
   ];
 }
 
