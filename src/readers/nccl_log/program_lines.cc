@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "base/ascii.h"
@@ -103,6 +104,25 @@ bool is_consequence(std::string_view name, std::string_view text) {
                      [&](std::string_view word) { return text.find(word) != kNo; });
 }
 
+// Where an exception's name or C++'s words for one begin, with words behind them; npos: nowhere. `except
+// ValueError: ...` is source text.
+size_t place_of_exception(std::string_view text) {
+  constexpr std::string_view kWhat = "what():  ";
+  if (const size_t at = text.find(kWhat); at != kNo && at + kWhat.size() < text.size())
+    return at + kWhat.size();
+  for (size_t colon = text.find(": "); colon != kNo; colon = text.find(": ", colon + 1)) {
+    size_t begin = colon;
+    while (begin > 0 && is_name_char(text[begin - 1])) --begin;
+    const std::string_view name = text.substr(begin, colon - begin);
+    const std::string_view last = name.substr(name.rfind('.') + 1);
+    const bool is_class = !last.empty() && last != "Error" && last[0] >= 'A' && last[0] <= 'Z';
+    if (!is_class || exception_of(text.substr(begin)).empty()) continue;
+    const bool is_source = trimmed(text.substr(0, begin)).ends_with("except");
+    if (!is_source && !trimmed(text.substr(colon + 1)).empty()) return begin;
+  }
+  return kNo;
+}
+
 // Of a stack of Python, or of C++ as PyTorch prints it.
 bool is_frame(std::string_view text) {
   const size_t file = text.find("File \"");
@@ -110,7 +130,10 @@ bool is_frame(std::string_view text) {
     const size_t line = text.find("\", line ", file);
     return line != kNo && text.find(", in ", line) != kNo;
   }
-  return text.find("frame #") != kNo && text.find("c10d::") != kNo;
+  constexpr std::string_view kOwners[] = {"c10d::", "c10::", "torch::", "nccl"};
+  return text.find("frame #") != kNo &&
+         std::any_of(std::begin(kOwners), std::end(kOwners),
+                     [&](std::string_view owner) { return text.find(owner) != kNo; });
 }
 
 }  // namespace
@@ -140,9 +163,12 @@ ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
     line.last_warning = last_warning_of(text);
     return line;
   }
-  if (tracebacks_.empty() && is_frame(text)) {
+  if (!tracebacks_.empty()) return line;
+  if (is_frame(text)) {
     lone_frame_ = trimmed(text).substr(0, kFrameMost);
     lone_frame_number_ = number_;
+  } else if (lone_exception_.empty()) {
+    exception_alone(text);
   }
   return line;
 }
@@ -227,6 +253,22 @@ void ProgramParser::frame(std::string_view text, const std::string& mark) {
   }
   is_end_cut_ = !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
                 std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+void ProgramParser::exception_alone(std::string_view text) {
+  const size_t at = place_of_exception(text);
+  if (at == kNo) return;
+  const std::string_view words = trimmed(text.substr(at));
+  if (is_consequence(words.substr(0, words.find(':')), words)) return;
+  lone_exception_ = words.substr(0, kFrameMost);
+  lone_mark_ = text.substr(0, std::min<size_t>(at, 256));
+  lone_exception_number_ = number_;
+}
+
+std::string_view ProgramParser::lone_exception(std::string& mark, uint64_t& number) const {
+  mark = lone_mark_;
+  number = lone_exception_number_;
+  return lone_exception_;
 }
 
 std::string_view ProgramParser::lone_frame(uint64_t& number) const {

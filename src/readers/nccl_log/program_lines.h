@@ -42,6 +42,9 @@ class ProgramParser {
   std::string_view cut_off(std::string& mark, uint64_t& number) const;
   // The last frame of a stack whose beginning is not in the file; empty: none.
   std::string_view lone_frame(uint64_t& number) const;
+  // The first exception that stands without a traceback, and does not follow from another rank's end; empty:
+  // none. `mark`, `number`: as above.
+  std::string_view lone_exception(std::string& mark, uint64_t& number) const;
 
  private:
   static constexpr size_t kFrameMost = 240;
@@ -59,6 +62,7 @@ class ProgramParser {
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
   void frame(std::string_view text, const std::string& mark);
+  void exception_alone(std::string_view text);
   bool absent_rank(std::string_view text, ProgramLine& line);
   bool culprits(std::string_view text, ProgramLine& line);
 
@@ -71,6 +75,8 @@ class ProgramParser {
   uint64_t frame_line_ = 0;                     // and the last line of it
   std::string lone_frame_;                      // the last one outside a traceback
   uint64_t lone_frame_number_ = 0;              // and its line in the file
+  std::string lone_exception_, lone_mark_;      // the first one outside a traceback, and its launcher's mark
+  uint64_t lone_exception_number_ = 0;          // and its line in the file
   bool is_end_cut_ = false;                     // the line behind it may be half of an exception's name
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
   std::string absent_mark_;                     // and the launcher's mark before its heading
