@@ -77,6 +77,8 @@ void visit(Traffic& traffic, Visitor&& field) {
   field("cells", traffic.cells);
   field("notes", traffic.notes);
   field("seconds", traffic.seconds);
+  field("sent", traffic.sent);
+  field("received", traffic.received);
 }
 
 }  // namespace lockstep::links

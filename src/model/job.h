@@ -196,6 +196,15 @@ struct ExposedFunc {
   int64_t communicating_ns = 0, exposed_ns = 0;
 };
 
+// Copies between a GPU and host memory that is not pinned, from the first kernel of the process that
+// communicates to the last. Times are summed over the devices.
+struct PageableCopies {
+  uint64_t copies = 0, bytes = 0;  // bytes 0: unknown
+  int64_t busy_ns = 0;             // in which at least one ran
+  int64_t alone_ns = 0;            // of that, while no kernel ran
+  int64_t length_ns = 0;
+};
+
 // Whether the process still lives, as this host can tell at the moment in which its file was read.
 enum class Liveness : uint8_t {
   kUnknown,  // nobody looked: another host, another boot, or files alone
@@ -218,7 +227,8 @@ struct JobProcess {
   std::vector<Mark> marks;           // steps alone
   std::vector<GpuStep> gpu_steps;    // in order of time; none: its kernels are not known
   std::vector<ExposedFunc> exposed;  // likewise
-  uint64_t kernels = 0;              // that its GPUs ran, as far as recorded
+  PageableCopies pageable;
+  uint64_t kernels = 0;  // that its GPUs ran, as far as recorded
   uint64_t lost =
       0;  // events, or pieces of files, that capture or reading lost; not what they merely guessed
   uint64_t holes =

@@ -56,6 +56,7 @@ class Joining {
     add_possible(hosts);
     for (Finding& finding : left_aside_findings(hosts, evidence_)) findings_.push_back(std::move(finding));
     add_gpu_evidence(hosts, evidence_, findings_);
+    add_others_traffic(hosts, evidence_, findings_);
   }
 
  private:

@@ -237,6 +237,78 @@ void add_unused_nvlinks(const HostSamples& host, const std::vector<Evidence>& ev
   }
 }
 
+// --- NVLinks that carry others' data
+
+// Of an operation's size, what a GPU sends and receives together at most: three parts each way in the middle
+// of a tree, and as many flags as data (LL). A send or a receive goes one way.
+constexpr double kMostOfCollective = 12, kMostOfTransfer = 2;
+constexpr double kFarMore = 2;
+constexpr size_t kMostGpusNamed = 4;
+
+// What all operations that a process recorded can have moved over its GPU's NVLinks; nothing where some may
+// not be in the record.
+std::optional<double> most_moved(const model::Job& job, uint32_t process) {
+  const model::JobProcess& of = job.processes[process];
+  if (of.lost > 0 || of.members.empty()) return std::nullopt;
+  for (size_t i = 0; i < of.ops.size(); ++i) {
+    // A graph that was captured may run without a word.
+    if ((of.ops.flags[i] & model::kFlagGraphCaptured) != 0 && !of.ops.is_replay(i)) return std::nullopt;
+    if (job.signatures[of.ops.signature[i]].bytes == 0) return std::nullopt;
+  }
+  double bytes = 0;
+  for (const uint32_t row : of.members) {
+    const model::Member& member = job.members[row];
+    const model::JobComm& comm = job.comms[member.comm];
+    if (comm.declared) continue;
+    const auto signature = [&](uint32_t op) { return job.signatures[of.ops.signature[op]]; };
+    for (uint32_t op = member.first; op < member.first + member.ops; ++op)
+      bytes += kMostOfCollective * static_cast<double>(model::operation_size(
+                                       job.text(signature(op).func), signature(op).bytes, comm.ranks, false));
+    for (const model::Lane& lane : member.lanes)
+      for (uint32_t op = lane.first; op < lane.first + lane.ops; ++op)
+        bytes += kMostOfTransfer * static_cast<double>(signature(op).bytes);
+  }
+  return bytes;
+}
+
+struct OthersOnGpu {
+  std::string gpu;
+  double moved = 0, explained = 0;
+  std::set<int32_t> ranks;
+  std::string text() const {
+    return "the NVLinks of " + wording::name(gpu) + " moved " + bytes_text(moved) +
+           ", of which the operations of this run explain " + bytes_text(explained) + " at most";
+  }
+};
+
+std::vector<OthersOnGpu> others_on(const HostSamples& host, const std::vector<Evidence>& evidence) {
+  std::map<std::string, OthersOnGpu> by_gpu;
+  std::set<std::string> unsure;
+  for (const ProcessOfRun& process : processes_on(host.host, evidence)) {
+    const std::string gpu = process.pci();
+    const auto moved = host.nvlink_moved.find(gpu);
+    if (moved == host.nvlink_moved.end()) continue;
+    const auto most = most_moved(*process.job, process.index);
+    if (!most) unsure.insert(gpu);
+    OthersOnGpu& others = by_gpu[gpu];
+    others.gpu = gpu;
+    others.moved = static_cast<double>(moved->second);
+    others.explained += most.value_or(0);
+    others.ranks.insert(process.job->processes[process.index].row.rank);
+  }
+  std::vector<OthersOnGpu> found;
+  for (auto& [gpu, others] : by_gpu)
+    if (!unsure.contains(gpu) && others.moved > kFarMore * others.explained + kVeryMuch)
+      found.push_back(std::move(others));
+  return found;
+}
+
+bool is_about_slow_gpus(const Finding& finding) {
+  using enum analysis::FindingClass;
+  const analysis::FindingClass of = class_of(finding.id);
+  return finding.severity > Severity::kNote && (of == kGpuLate || of == kSlowLink || of == kImbalance);
+}
+
 }  // namespace
 
 std::vector<Finding> rail_findings(const HostsOfRun& hosts, std::set<const LinkTrouble*>& taken) {
@@ -253,6 +325,41 @@ std::vector<Finding> left_aside_findings(const HostsOfRun& hosts, const std::vec
     add_unused_nvlinks(*host, evidence, findings);
   }
   return findings;
+}
+
+void add_others_traffic(const HostsOfRun& hosts, const std::vector<Evidence>& evidence,
+                        std::vector<Finding>& findings) {
+  constexpr std::string_view kAdvice =
+      "See who else uses these GPUs (`nvidia-smi`). Copies between GPUs that the program makes without NCCL "
+      "count as well.";
+  for (const HostSamples* const host : hosts) {
+    const std::vector<OthersOnGpu> others = others_on(*host, evidence);
+    if (others.empty()) continue;
+    for (Finding& finding : findings) {
+      if (!is_about_slow_gpus(finding)) continue;
+      for (const OthersOnGpu& of : others) {
+        const bool is_named = std::any_of(finding.ranks.begin(), finding.ranks.end(),
+                                          [&of](int32_t rank) { return of.ranks.contains(rank); });
+        if (!is_named && !finding.ranks.empty()) continue;
+        finding.evidence.push_back(std::string(kLinkCounters) + ": likely: " + of.text());
+        add_source(kLinkCounters, finding);
+        add_advice(std::string(kAdvice), finding);
+      }
+    }
+    const auto most = std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) {
+      return a.moved - a.explained < b.moved - b.explained;
+    });
+    Finding finding(FindingId::kSlowLinkNvlinkOthers);
+    finding.hosts = {host->host};
+    finding.statement =
+        "NVLinks of " + wording::name(host->host) + " carry more than this run: " + most->text();
+    for (const OthersOnGpu& of : others)
+      if (finding.evidence.size() < kMostGpusNamed)
+        finding.evidence.push_back(std::string(kLinkCounters) + ": " + of.text());
+    finding.advice = kAdvice;
+    finding.sources = {std::string(kLinkCounters), evidence.front().source};
+    findings.push_back(std::move(finding));
+  }
 }
 
 }  // namespace lockstep::verdict

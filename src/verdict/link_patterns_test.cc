@@ -37,7 +37,7 @@ HostSamples host_of(int number) {
     host.cards[card] = bridge(i) + "0000:e" + std::to_string(i) + ":00.0";
     host.gpus[gpu(i)] = bridge(i) + gpu(i);
     host.sent[card] = 50 * kGigabyte;
-    host.nvlink_moved[gpu(i)] = 500 * kGigabyte;
+    host.nvlink_moved[gpu(i)] = 5 * kGigabyte;
   }
   return host;
 }
@@ -197,6 +197,54 @@ TEST_F(LinkPatterns, NvlinksAreNotLeftAsideIfTheRecordDoesNotProveIt) {
   evidence_.clear();
   job(0, kGigabyte / 10);
   EXPECT_EQ(ids(), "") << "little to exchange";
+}
+
+TEST_F(LinkPatterns, NvlinksThatCarryMoreThanTheRunAreUsedByOthers) {
+  job(0, kGigabyte);
+  // Twenty reductions of 1 GB explain 240 GB at most.
+  hosts_[1].nvlink_moved[gpu(1)] = 489 * kGigabyte;
+  EXPECT_EQ(ids(), "");
+  hosts_[1].nvlink_moved[gpu(1)] = 900 * kGigabyte;
+  auto found = findings();
+  ASSERT_EQ(found.size(), 1u) << ids();
+  EXPECT_EQ(id_text(found[0].id), "slow-link.nvlink-others");
+  EXPECT_EQ(found[0].severity, Severity::kNote);
+  EXPECT_EQ(found[0].statement,
+            "NVLinks of node1 carry more than this run: the NVLinks of 0000:23:00.0 moved 838 GiB, of which "
+            "the operations of this run explain 224 GiB at most");
+  const auto slow = [this](FindingId id, std::vector<int32_t> ranks) {
+    std::vector<Finding> all(1, Finding(id));
+    all[0].ranks = std::move(ranks);
+    add_link_evidence(hosts_, evidence_, all);
+    return std::move(all[0].evidence);
+  };
+  // Rank 3 is the second of node1.
+  EXPECT_EQ(slow(FindingId::kGpuLate, {3}).back(),
+            "link counters: likely: the NVLinks of 0000:23:00.0 moved 838 GiB, of which the operations of "
+            "this run explain 224 GiB at most");
+  EXPECT_TRUE(slow(FindingId::kGpuLate, {2}).empty());
+  EXPECT_EQ(slow(FindingId::kImbalanceRotating, {}).size(), 1u);
+  EXPECT_TRUE(slow(FindingId::kRankDead, {3}).empty());
+}
+
+TEST_F(LinkPatterns, NothingIsSaidOfOthersWhereOperationsMayBeMissing) {
+  const auto with = [this](const auto& change) {
+    evidence_.clear();
+    job(0, kGigabyte);
+    hosts_[1].nvlink_moved[gpu(1)] = 900 * kGigabyte;
+    change(*evidence_[0].job);
+    return ids();
+  };
+  EXPECT_EQ(with([](model::Job&) {}), "slow-link.nvlink-others ");
+  EXPECT_EQ(with([](model::Job& job) { job.processes[3].lost = 1; }), "");
+  EXPECT_EQ(with([](model::Job& job) { job.processes[3].members.clear(); }), "");
+  EXPECT_EQ(with([](model::Job& job) { job.signatures[0].bytes = 0; }), "") << "sizes are not known";
+  const auto captured = [](model::Job& job) {
+    job.processes[3].ops.flags[5] |= model::kFlagGraphCaptured;
+    job.processes[3].ops.enqueued_ns[5] = 0;
+  };
+  EXPECT_EQ(with(captured), "") << "its replays are not in the record";
+  EXPECT_EQ(with([](model::Job& job) { job.processes[2].lost = 1; }), "slow-link.nvlink-others ");
 }
 
 }  // namespace

@@ -128,6 +128,9 @@ bool is_rdma(const View& view, const Connection& row) {
          !row.via.starts_with("NET/Socket");
 }
 
+constexpr int32_t kFewChannels = 2;
+constexpr double kNvLinkGbps = 100;
+
 // What limits channels by hand.
 std::string channel_limit(const View& view, uint32_t process) {
   for (const std::string_view name : {"MAX_NCHANNELS", "MAX_CTAS", "MAX_NRINGS"}) {
@@ -135,6 +138,33 @@ std::string channel_limit(const View& view, uint32_t process) {
       return "; NCCL_" + std::string(name) + " is " + setting->value(1);
   }
   return "";
+}
+
+std::string of_communicator(const CommPart& part) {
+  return part.group.empty() ? "a communicator" : "communicator " + part.group;
+}
+
+std::string though_linked(const TopologyDevice& gpu) {
+  return std::string(", though the GPUs have ") + (gpu.has_xgmi ? "xGMI" : "NVLink");
+}
+
+// NCCL itself gives a peer two channels or more, and two for good reasons: only a limit that was set tells
+// that there could be more.
+void add_few_for_a_peer(const View& view, const Devices& devices, const CommPart& part, Hit& hit) {
+  if (part.peer_channels < 1 || part.peer_channels > kFewChannels || part.ranks < 2) return;
+  const TopologyDevice* const gpu = devices.gpu_of(part);
+  if (gpu == nullptr || gpu->nvlink_gbps < kNvLinkGbps) return;
+  for (const std::string_view name : {"MAX_P2P_NCHANNELS", "NCHANNELS_PER_PEER"}) {
+    const Fact* const setting = view.setting(part.process, name);
+    if (setting == nullptr || setting->value(1) != std::to_string(part.peer_channels)) continue;
+    if (hit.what.empty())
+      hit.what = wording::count(static_cast<uint64_t>(part.peer_channels), "channel") +
+                 " for what a rank sends to a peer of " + of_communicator(part) + though_linked(*gpu) +
+                 "; NCCL_" + std::string(name) + " is " + setting->value(1);
+    add(view, *setting, hit);
+    prove(view, part.first, hit);
+    return;
+  }
 }
 
 }  // namespace
@@ -260,8 +290,7 @@ std::optional<Hit> topology_file_absent(const View& view) {
 }
 
 std::optional<Hit> few_channels(const View& view) {
-  constexpr int32_t kFew = 2, kMany = 8;
-  constexpr double kNvLinkGbps = 100;
+  constexpr int32_t kMany = 8;
   const Devices devices(view);
   // Between nodes fewer channels are normal, so communicators are held against their like.
   std::map<bool, bool> many_elsewhere;  // by whether nodes are spanned
@@ -270,16 +299,16 @@ std::optional<Hit> few_channels(const View& view) {
   }
   Hit hit;
   for (const CommPart& part : view.model().comms) {
-    if (part.coll_channels < 0 || part.coll_channels > kFew || part.ranks < 2 || part.nodes < 1) continue;
+    if (part.coll_channels < 0 || part.coll_channels > kFewChannels || part.ranks < 2 || part.nodes < 1)
+      continue;
     const bool spans = part.nodes > 1;
     const TopologyDevice* gpu = spans ? nullptr : devices.gpu_of(part);
     const bool has_nvlink = gpu != nullptr && gpu->nvlink_gbps >= kNvLinkGbps;
     if (!has_nvlink && !many_elsewhere[spans]) continue;
     if (hit.what.empty())
       hit.what = wording::count(static_cast<uint64_t>(part.coll_channels), "channel") + " for " +
-                 (part.group.empty() ? "a communicator" : "communicator " + part.group) +
-                 (has_nvlink ? gpu->has_xgmi ? ", though the GPUs have xGMI" : ", though the GPUs have NVLink"
-                             : ", where others like it have 8 and more") +
+                 of_communicator(part) +
+                 (has_nvlink ? though_linked(*gpu) : ", where others like it have 8 and more") +
                  channel_limit(view, part.process);
     hit.processes.insert(part.process);
     prove(view, part.first, hit);
@@ -292,6 +321,8 @@ std::optional<Hit> few_channels(const View& view) {
       hit.what = "one ring, though the GPUs have NVLink" + channel_limit(view, fact->process);
     add(view, *fact, hit);
   }
+  if (hit.evidence.empty())
+    for (const CommPart& part : view.model().comms) add_few_for_a_peer(view, devices, part, hit);
   if (hit.evidence.empty()) return std::nullopt;
   return hit;
 }

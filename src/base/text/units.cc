@@ -115,8 +115,14 @@ std::string format_time(int64_t unix_ns) {
 }
 
 std::string plural(uint64_t count, std::string_view noun) {
+  std::string text = format_count(count) + " " + std::string(noun);
+  if (count == 1) return text;
   const bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
-  return format_count(count) + " " + std::string(noun) + (count == 1 ? "" : sibilant ? "es" : "s");
+  // "copies", but "days".
+  const bool in_ies = noun.size() > 1 && noun.ends_with("y") &&
+                      std::string_view("aeiou").find(noun[noun.size() - 2]) == std::string_view::npos;
+  if (in_ies) text.pop_back();
+  return text + (in_ies ? "ies" : sibilant ? "es" : "s");
 }
 
 }  // namespace lockstep

@@ -34,6 +34,7 @@ int run_counters(const Arguments& arguments) {
     return fail(usage_error("is no run directory", run));
   const Interrupt interrupt(Interrupt::Second::kEnds);
   constexpr std::chrono::seconds kLook{1};
+  if (!std::filesystem::exists(run, error)) warn("waiting for the run directory " + run);
   while (!std::filesystem::is_directory(run, error))
     if (interrupt.wait(kLook)) return kExitOk;
   if (access(run.c_str(), W_OK) != 0)

@@ -108,6 +108,8 @@ TEST(Units, AreShort) {
   EXPECT_EQ(plural(1, "process"), "1 process");
   EXPECT_EQ(plural(2, "process"), "2 processes");
   EXPECT_EQ(plural(2000, "file"), "2,000 files");
+  EXPECT_EQ(plural(2, "copy"), "2 copies");
+  EXPECT_EQ(plural(2, "day"), "2 days");
 }
 
 TEST(Progress, LineSurvivesAnyFraction) {

@@ -10,6 +10,7 @@
 
 #include "job/gather/gpu_steps.h"
 #include "job/gather/network_parts.h"
+#include "job/gather/pageable_copies.h"
 #include "job/gather/reported_starts.h"
 #include "model/event_counts.h"
 #include "model/record_gaps.h"
@@ -61,6 +62,7 @@ class PartMaker {
       if (trace_.marks.is_step[i]) part_.process.marks.push_back(trace_.marks.row(i));
     }
     add_gpu_steps(trace_, part_.process);
+    add_pageable_copies(trace_, part_.strings, part_.process);
     part_.process.kernels = model::count_kernels(trace_).kernels;
   }
 

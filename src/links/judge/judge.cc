@@ -38,7 +38,7 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
   judge_settings(machine, findings);
   if (record.traffic)
     judge_traffic(*record.traffic, baseline != nullptr && baseline->traffic ? &*baseline->traffic : nullptr,
-                  machine, findings);
+                  machine, used_by_others(record), findings);
   if (!record.traffic_absent.empty())
     add(findings, analysis::FindingId::kEvidenceMissingLinksTraffic,
         "link traffic was not measured, only states, settings and error counters were checked: " +

@@ -7,6 +7,7 @@
 
 #include "analysis/finding.h"
 #include "links/counters.h"
+#include "links/judge/others.h"
 #include "links/record.h"
 
 namespace lockstep::links {
@@ -25,7 +26,8 @@ void judge_increases(const Increases& increases, double seconds, const std::stri
 // Of counters since boot: notes.
 void judge_totals(const Counters& counters, const std::string& host,
                   std::vector<analysis::Finding>& findings);
+// Cells of GPUs that others use say nothing of their links.
 void judge_traffic(const Traffic& traffic, const Traffic* baseline, const Machine& machine,
-                   std::vector<analysis::Finding>& findings);
+                   const OthersUse& others, std::vector<analysis::Finding>& findings);
 
 }  // namespace lockstep::links

@@ -265,6 +265,34 @@ TEST(LinksJudge, ASlowPairInOneDirection) {
   expect_only(record, "slow-link.sibling", "GPU 2 to GPU 5");
 }
 
+TEST(LinksJudge, LinksThatOthersUseAreNotToBlame) {
+  LinksRecord record = healthy_record();
+  slow(cell(record, CellKind::kWrite, 2, 5), 0.5);
+  record.before.gpus.gpus[5].processes = {77};
+  expect_only(record, "slow-link.in-use", "while GPU 5 is in use by pid 77");
+  record.before.gpus.gpus[5].processes.clear();
+  record.before.gpus.gpus[2].utilization_percent = 40;
+  expect_only(record, "slow-link.in-use", "while GPU 2 is busy (40 %)");
+}
+
+TEST(LinksJudge, NvlinksThatMovedMoreThanOurCopiesWereUsedByOthers) {
+  LinksRecord record = healthy_record();
+  slow(cell(record, CellKind::kWrite, 2, 5), 0.5);
+  record.traffic->sent[gpu_address(2)] = record.traffic->received[gpu_address(5)] = 10'000'000'000;
+  const auto moved = [&record](int64_t of_others) {
+    record.after->gpus.gpus[2].counters["nvlink_tx_bytes"] =
+        record.before.gpus.gpus[2].counters["nvlink_tx_bytes"] + 10'000'000'000 +
+        static_cast<uint64_t>(of_others);
+  };
+  moved(700'000'000);
+  expect_only(record, "slow-link.sibling", "GPU 2 to GPU 5");
+  moved(38'000'000'000);
+  expect_only(record, "slow-link.in-use", "while GPU 2 sent 38.0 GB of others over NVLink");
+  record.traffic->sent.clear();  // of an earlier version's record
+  record.traffic->received.clear();
+  expect_only(record, "slow-link.sibling", "GPU 2 to GPU 5");
+}
+
 TEST(LinksJudge, WhatHappenedOnceIsNoFinding) {
   LinksRecord record = healthy_record();
   Cell& once = cell(record, CellKind::kWrite, 2, 5);

@@ -28,11 +28,12 @@ bool between_gpus(const Cell& cell) { return !cell.from.starts_with("host") && !
 
 class Verdict {
  public:
-  Verdict(const Traffic& traffic, const Traffic* baseline, const Machine& machine,
+  Verdict(const Traffic& traffic, const Traffic* baseline, const Machine& machine, const OthersUse& others,
           std::vector<Finding>& findings)
       : traffic_(traffic),
         baseline_(baseline),
         machine_(machine),
+        others_(others),
         findings_(findings),
         paths_(paths_of(traffic.cells, machine)) {}
 
@@ -136,6 +137,20 @@ class Verdict {
     }
   }
 
+  // A slow cell is no fault of links that somebody else uses meanwhile.
+  void blame_others(const std::vector<const Slow*>& slow, Finding& finding) const {
+    std::set<std::string> ends;
+    for (const Slow* const entry : slow)
+      for (const std::string& end : {traffic_.cells[entry->cell].from, traffic_.cells[entry->cell].to})
+        if (others_.contains(end)) ends.insert(end);
+    if (ends.empty()) return;
+    finding.id = FindingId::kSlowLinkInUse;
+    finding.statement += ", while " + place_words(machine_, *ends.begin()) + " " + others_.at(*ends.begin());
+    for (const std::string& end : ends)
+      finding.evidence.push_back("meanwhile " + place_words(machine_, end) + " " + others_.at(end));
+    finding.advice = "Nothing is known against the links: measure again while nobody else uses these GPUs.";
+  }
+
   void add_finding(const std::vector<const Slow*>& slow, std::string statement) {
     if (slow.empty()) return;
     const Cell& first = traffic_.cells[slow[0]->cell];
@@ -149,6 +164,7 @@ class Verdict {
                 ? "Check the errors and the state of the links between them: `nvidia-smi nvlink -e`, `-s`."
                 : "Check the PCIe link and the memory's node: `nvidia-smi topo -m`.");
     if (all_latency) finding.severity = Severity::kNote;
+    blame_others(slow, finding);
     for (const Slow* const entry : slow) {
       if (finding.evidence.size() >= 12) {
         finding.evidence.push_back("and " + std::to_string(slow.size() - 12) + " others");
@@ -197,6 +213,8 @@ class Verdict {
         "Find the switches or bridges that these pairs have in common: `nvidia-smi topo -m`.");
     for (const std::string& pair : pairs)
       if (finding.evidence.size() < 12) finding.evidence.push_back(pair);
+    for (const auto& [round, slow] : by_round)
+      if (finding.id != FindingId::kSlowLinkInUse) blame_others(slow, finding);
   }
 
   double alone(const Cell& cell) const {
@@ -209,6 +227,7 @@ class Verdict {
   const Traffic& traffic_;
   const Traffic* const baseline_;
   const Machine& machine_;
+  const OthersUse& others_;
   std::vector<Finding>& findings_;
   const std::vector<std::string> paths_;
   std::vector<Slow> slow_;
@@ -217,8 +236,8 @@ class Verdict {
 }  // namespace
 
 void judge_traffic(const Traffic& traffic, const Traffic* baseline, const Machine& machine,
-                   std::vector<Finding>& findings) {
-  Verdict(traffic, baseline, machine, findings).run();
+                   const OthersUse& others, std::vector<Finding>& findings) {
+  Verdict(traffic, baseline, machine, others, findings).run();
 }
 
 }  // namespace lockstep::links

@@ -48,11 +48,21 @@ class Measurement {
     return {from, to, by, engine, options_.bytes, options_.repeats};
   }
 
+  Result<std::vector<double>> timed(const std::vector<Transfer>& transfers) {
+    for (const Transfer& of : transfers) {
+      if (of.from.gpu < 0 || of.to.gpu < 0) continue;
+      const uint64_t bytes = static_cast<uint64_t>(of.bytes) * static_cast<uint64_t>(of.repeats);
+      traffic_.sent[runtime_.pci(of.from.gpu)] += bytes;
+      traffic_.received[runtime_.pci(of.to.gpu)] += bytes;
+    }
+    return runtime_.time(transfers);
+  }
+
   // Of each transfer, GB/s: all of them at once, `samples` times.
   std::vector<std::vector<double>> rates(const std::vector<Transfer>& transfers) {
     std::vector<std::vector<double>> rates(transfers.size());
     for (int sample = 0; sample < options_.samples; ++sample) {
-      const auto seconds = runtime_.time(transfers);
+      const auto seconds = timed(transfers);
       if (!seconds) {
         note(name(transfers[0].from) + " to " + name(transfers[0].to) + ": " + seconds.error().message());
         return {};
@@ -99,7 +109,7 @@ class Measurement {
     // The first copy of a pair is slower: page tables, clocks. The driver stages through the host where peers
     // may not.
     const std::vector<Transfer> write = {transfer({from}, {to}, from)};
-    if (!runtime_.time(write)) return note(runtime_.pci(from) + " to " + runtime_.pci(to) + ": cannot copy");
+    if (!timed(write)) return note(runtime_.pci(from) + " to " + runtime_.pci(to) + ": cannot copy");
     add(CellKind::kWrite, write);
     add(CellKind::kRead, {transfer({from}, {to}, to)});
     if (!runtime_.has_kernels() || !reaches_.contains({from, to})) return;

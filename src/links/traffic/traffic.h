@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct Traffic {
   std::vector<Cell> cells;
   std::vector<std::string> notes;  // what was not measured, and why
   double seconds = 0;              // in all
+  // Bytes of all copies between GPUs, those of warming up too, by the PCI address of the GPU that they left
+  // or came to. Empty: not known.
+  std::map<std::string, uint64_t> sent, received;
 };
 
 struct TrafficOptions {

@@ -88,7 +88,8 @@ void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_comp
   if (part == nullptr || part->completed) return;
   part->is_used = true;
   if (!is_next_completed) return;
-  part->coll_channels = part->p2p_channels = part->nvls_channels = part->rings = part->trees = -1;
+  part->coll_channels = part->p2p_channels = part->nvls_channels = part->rings = part->trees =
+      part->peer_channels = -1;
   part->positions.clear();
   part->orders.clear();
 }
@@ -198,12 +199,13 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
       // Said once, before its end. A second time it is of another communicator, whose beginning is missing.
       if (part->completed) return;
       if (part->coll_channels >= 0 && part->coll_channels != to_small(captures[0])) {
-        part->coll_channels = part->p2p_channels = part->nvls_channels = -1;
+        part->coll_channels = part->p2p_channels = part->nvls_channels = part->peer_channels = -1;
         return;
       }
       part->coll_channels = to_small(captures[0]);
       part->p2p_channels = number_before(captures[1], " p2p channels,");
       part->nvls_channels = number_before(captures[1], " nvls channels");
+      part->peer_channels = number_before(captures[1], " p2p channels per peer");
       return;
     case LineKind::kRingOrder:
       part->rings = to_small(captures[1]);

@@ -95,8 +95,9 @@ struct CommPart {
   bool is_used =
       false;  // something was made of it or called on it, so it was completed, whatever the log lacks
   int32_t coll_channels = -1, p2p_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
-  bool has_mnnvl = false;  // NVLink between its hosts
-  bool is_orphan = false;  // part of another one, of which the log does not say
+  int32_t peer_channels = -1;  // of p2p_channels, for one peer; likewise
+  bool has_mnnvl = false;      // NVLink between its hosts
+  bool is_orphan = false;      // part of another one, of which the log does not say
   double init_seconds = -1;
   Evidence first, abort, time;               // where it was named, that it was aborted, and how long it took
   std::vector<ChannelPosition> positions;    // by channel
