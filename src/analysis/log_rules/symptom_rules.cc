@@ -49,7 +49,7 @@ std::optional<Hit> symptom(const View& view) {
   if (is_vague && has_errors) return std::nullopt;
   Hit hit;
   hit.what = "the text describes " + std::string(found->what) +
-             ", but contains no log line that shows it: " + std::string(found->text);
+             ", and Lockstep understands no log line in it: " + std::string(found->text);
   hit.advice = found->advice;
   prove(view, *found->where, hit);
   return hit;

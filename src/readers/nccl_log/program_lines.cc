@@ -142,7 +142,8 @@ ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
   ++lines_;
   number_ = number;
   ProgramLine line;
-  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line))
+  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line) ||
+      test_row(text, line))
     return line;
   for (const Row& row : rows()) {
     const size_t at = place_of(row.pattern, text, line.captures);
@@ -308,6 +309,32 @@ bool ProgramParser::absent_rank(std::string_view text, ProgramLine& line) {
   line.text = words;
   line.captures.text[0] = text.substr(begin, end - begin);
   line.captures.count = 1;
+  return true;
+}
+
+// "size count type redop root time algbw busbw #wrong time algbw busbw #wrong" of nccl-tests, in rows below
+// that heading: what is wrong is counted out of place and in place.
+bool ProgramParser::test_row(std::string_view text, ProgramLine& line) {
+  constexpr uint64_t kRows = 256;
+  constexpr size_t kColumns = 13, kType = 2, kOperation = 3, kWrong = 8, kWrongInPlace = 12;
+  if (text.find("busbw #wrong") != kNo) test_rows_end_ = lines_ + kRows;
+  if (lines_ >= test_rows_end_) return false;
+  std::array<std::string_view, kColumns> columns;
+  std::string_view rest = trimmed(text);
+  size_t count = 0;
+  for (; !rest.empty() && count < kColumns; ++count) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    columns[count] = rest.substr(0, end);
+    rest = trimmed(rest.substr(end));
+  }
+  if (count < kColumns || !rest.empty() || to_int(columns[0]) <= 0 || to_int(columns[1]) <= 0) return false;
+  const int64_t wrong = std::max(to_int(columns[kWrong]), to_int(columns[kWrongInPlace]));
+  if (wrong <= 0) return false;
+  list_[0] = std::to_string(wrong) + " wrong values in " + std::string(columns[0]) + " bytes, " +
+             std::string(columns[kType]) + ' ' + std::string(columns[kOperation]);
+  line.text = list_[0];
+  line.says = ProgramLine::Says::kKind;
+  line.kind = LineKind::kWrongResults;
   return true;
 }
 

@@ -44,6 +44,9 @@ constexpr SymptomWord kSymptomWords[] = {
     {Symptom::kCrash, "segfault"},
     {Symptom::kCrash, "segfaults"},
     {Symptom::kCrash, "segmentation fault"},
+    {Symptom::kCrash, "segmentation faults"},
+    {Symptom::kCrash, "seg fault"},
+    {Symptom::kCrash, "seg faults"},
     {Symptom::kCrash, "bus error"},
     {Symptom::kCrash, "core dump"},
     {Symptom::kCrash, "core dumped"},
@@ -66,6 +69,8 @@ constexpr SymptomWord kSymptomWords[] = {
     {Symptom::kSlow, "slower"},
     {Symptom::kSlow, "slowdown"},
     {Symptom::kSlow, "low bandwidth"},
+    {Symptom::kSlow, "poor bandwidth"},
+    {Symptom::kSlow, "low throughput"},
     {Symptom::kSlow, "poor performance"},
     {Symptom::kSlow, "bad performance"},
     {Symptom::kSlow, "low performance"},
@@ -88,10 +93,30 @@ std::string lowered(std::string_view text) {
 bool stands_before(char c) { return std::string_view(" \t([\"'`*/").find(c) != kNowhere; }
 bool stands_behind(char c) { return std::string_view(" \t)]\"'`*/.,;!?").find(c) != kNowhere; }
 
+// The last word of a text, which loses it.
+std::string_view take_last(std::string_view& text) {
+  text = trimmed(text, " ");
+  const size_t blank = text.rfind(' ');
+  const std::string_view last = blank == kNowhere ? text : text.substr(blank + 1);
+  text.remove_suffix(last.size());
+  return last;
+}
+
+// A limit that somebody sets is none that ran out.
+bool is_setting(std::string_view word, std::string_view behind) {
+  constexpr std::string_view kOfSettings[] = {"not ",   "argument", "parameter", "setting", "value",
+                                              "option", "to ",      "of ",       "is ",     "for "};
+  return word == "timeout" && std::any_of(std::begin(kOfSettings), std::end(kOfSettings),
+                                          [&](std::string_view of) { return behind.starts_with(of); });
+}
+
 bool is_negated(std::string_view before) {
-  before = trimmed(before, " ");
-  const size_t blank = before.rfind(' ');
-  const std::string_view last = blank == kNowhere ? before : before.substr(blank + 1);
+  const std::string_view last = take_last(before);
+  if (last == "to" || last == "of") {
+    const std::string_view second = take_last(before);
+    return second.starts_with("fail") || second == "unable" || second == "instead";
+  }
+  if (last.starts_with("prevent") || last.starts_with("avoid")) return true;
   return last.ends_with("n't") ||
          std::find(std::begin(kNegations), std::end(kNegations), last) != std::end(kNegations);
 }
@@ -102,7 +127,8 @@ size_t place_of_word(std::string_view text, std::string_view word) {
     const size_t end = at + word.size();
     if ((at > 0 && !stands_before(text[at - 1])) || (end < text.size() && !stands_behind(text[end])))
       continue;
-    if (!is_negated(text.substr(0, at))) return at;
+    const std::string_view behind = trimmed(text.substr(end), " ");
+    if (!is_negated(text.substr(0, at)) && !is_setting(word, behind)) return at;
   }
   return kNowhere;
 }

@@ -18,6 +18,8 @@ TEST(Symptoms, ASentenceSaysOfWhat) {
                          Row{"it ended with a [bus error] on both nodes", Symptom::kCrash},
                          Row{"We see a timeout/hang at step 7", Symptom::kTimeout},
                          Row{"Reductions of two hosts give wrong results.", Symptom::kWrongResults},
+                         Row{"A seg fault ends each of our tests", Symptom::kCrash},
+                         Row{"It failed with a timeout after 30 minutes", Symptom::kTimeout},
                          Row{"Two nodes are slower than one", Symptom::kSlow}}) {
     EXPECT_EQ(symptom_of(row.text, false), row.symptom) << row.text;
     EXPECT_EQ(symptom_of(row.text, true), row.symptom) << row.text;
@@ -26,14 +28,28 @@ TEST(Symptoms, ASentenceSaysOfWhat) {
 }
 
 TEST(Symptoms, WhatIsNoSentenceOrNoTroubleIsNot) {
-  for (const char* text :
-       {"The job does not hang any more.", "It ran without crash for a week", "It is no longer slow on H100",
-        "if timeout is None: timeout = self.timeout", "dist.init_process_group(timeout=timedelta(hours=1))",
-        "12:34:56 the queue is stuck behind a job", "[rank3]: a collective is stuck",
-        "train.py:9: it hangs here", "python train.py --timeout 600 --slow start",
-        "export TIMEOUT and hang on", "hang", "never hangs", "this can cause the process to hang",
-        "the change of the hangar door", "UserWarning: this may be slow to run",
-        "The second node cannot start", "frame #3: it is stuck here"})
+  for (const char* text : {"The job does not hang any more.",
+                           "It ran without crash for a week",
+                           "It is no longer slow on H100",
+                           "if timeout is None: timeout = self.timeout",
+                           "dist.init_process_group(timeout=timedelta(hours=1))",
+                           "12:34:56 the queue is stuck behind a job",
+                           "[rank3]: a collective is stuck",
+                           "train.py:9: it hangs here",
+                           "python train.py --timeout 600 --slow start",
+                           "export TIMEOUT and hang on",
+                           "hang",
+                           "never hangs",
+                           "this can cause the process to hang",
+                           "it failed to crash when it should",
+                           "to prevent hangs of the store",
+                           "it returns instead of hanging there",
+                           "the timeout of the group counts in seconds",
+                           "Raise the timeout to an hour",
+                           "the change of the hangar door",
+                           "UserWarning: this may be slow to run",
+                           "The second node cannot start",
+                           "frame #3: it is stuck here"})
     EXPECT_EQ(symptom_of(text, false), std::nullopt) << text;
   EXPECT_EQ(symptom_of("# How to set the interface", true), std::nullopt);
   EXPECT_EQ(symptom_of("It hangs " + std::string(700, 'x'), true), std::nullopt);
