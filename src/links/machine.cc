@@ -294,16 +294,19 @@ uint64_t error_total(std::string_view text) {
   return has_total ? std::max(total, sum) : sum;
 }
 
+std::optional<uint64_t> ras_errors(std::string_view text, bool corrected) {
+  const std::string_view key = corrected ? "ce: " : "ue: ";
+  const size_t at = text.find(key);
+  return at == text.npos ? std::nullopt : leading_number<uint64_t>(text.substr(at + key.size()));
+}
+
 namespace {
 
-// "ue: 0", "ce: 3", a line each: errors that could not be corrected, and those that were.
 void read_ras(const HostFiles& files, const std::string& path, const std::string& of, Gpu& gpu) {
   const std::string* const text = files.text(path);
   if (text == nullptr) return;
-  for (const auto& [key, name] : {std::pair("ue: ", "_uncorrected"), std::pair("ce: ", "_corrected")})
-    if (const size_t at = text->find(key); at != text->npos)
-      if (const auto count = leading_number<uint64_t>(std::string_view(*text).substr(at + 4)))
-        gpu.counters[of + name] = *count;
+  for (const auto& [corrected, name] : {std::pair(false, "_uncorrected"), std::pair(true, "_corrected")})
+    if (const auto count = ras_errors(*text, corrected)) gpu.counters[of + name] = *count;
 }
 
 // Of AMD's GPUs the kernel's own files have all that is asked here; without their driver there are none.

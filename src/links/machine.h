@@ -100,6 +100,10 @@ Machine machine_of(const HostFiles& files, const GpuFacts& gpus);
 // their sum, whichever is more.
 uint64_t error_total(std::string_view text);
 
+// Of a file of amdgpu ("ue: 0", "ce: 3", a line each): errors that could not be corrected, or those that
+// were.
+std::optional<uint64_t> ras_errors(std::string_view text, bool corrected);
+
 // How near two devices are, as NCCL and nvidia-smi name it.
 enum class Path : uint8_t { kUnknown, kSwitch, kSwitches, kHostBridge, kRootComplex, kSystem };
 std::string_view path_text(Path path);  // "PIX", "PXB", "PHB", "NODE", "SYS"

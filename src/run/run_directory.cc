@@ -86,6 +86,10 @@ std::string link_lock_path(const std::string& run, const ProcessIdentity& launch
   return run + "/links." + launcher.host + ".lock";
 }
 
+std::string link_watch_path(const std::string& run, const ProcessIdentity& launcher) {
+  return run + "/links." + launcher.host + ".watch.lock";
+}
+
 std::string follow_lock_path(const std::string& run, const ProcessIdentity& launcher) {
   return run + "/follow." + launcher.host + ".lock";
 }

@@ -29,6 +29,8 @@ namespace lockstep::run {
 // Where a launcher writes the counters of its host's links, and the file whose lock it holds meanwhile.
 std::string link_log_path(const std::string& run, const ProcessIdentity& launcher);
 std::string link_lock_path(const std::string& run, const ProcessIdentity& launcher);
+// The file whose lock those hold who want them sampled faster.
+std::string link_watch_path(const std::string& run, const ProcessIdentity& launcher);
 // The file whose lock the one holds that writes to a store what this host's processes do.
 std::string follow_lock_path(const std::string& run, const ProcessIdentity& launcher);
 // Those of all launchers, by name; none for a path that is no directory.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <sstream>
 
 #include "tests/e2e/workplace.h"
 
@@ -78,12 +79,32 @@ TEST_F(LinkCounters, AreSampledBesideARunThatNoLauncherStarted) {
                         "echo 1 > " +
            port_ + "counters/link_downed; " + moves_data() + "; kill -TERM $sampler; wait $sampler"});
   EXPECT_EQ(finished.code, 0) << finished;
-  EXPECT_EQ(finished.err, "lockstep: counters of this host's links and GPUs go into run\n");
+  // Either is the quicker: where the sampler is, it waits for the run.
+  EXPECT_TRUE(finished.err.ends_with("lockstep: counters of this host's links and GPUs go into run\n"))
+      << finished;
   ASSERT_EQ(logs().size(), 1u);
   EXPECT_TRUE(read_file(path("run/" + logs()[0])).ends_with("\nend\n"));
   const Finished diagnosed = do_here(lockstep({"diagnose", "run/" + logs()[0]}));
   EXPECT_EQ(diagnosed.code, 1) << diagnosed;
   EXPECT_TRUE(has(diagnosed.out, "the link went down and came back")) << diagnosed;
+}
+
+TEST_F(LinkCounters, WhoWatchesHasChangesOfAMomentApart) {
+  std::filesystem::create_directory(path("run"));
+  const Finished finished = do_here(
+      {"sh", "-c",
+       LOCKSTEP_BIN_DIR "/lockstep counters --watch --sysfs-root root run & sampler=$!; "
+                        "for i in 1 2 3 4 5 6; do echo $i > " +
+           port_ +
+           "counters/symbol_error; for j in $(seq 4000); do grep -qs \"^at.*=$i\" run/links.*.log && break; "
+           "sleep 0.01; done; done; kill -TERM $sampler; wait $sampler; "
+           // Milliseconds from the first sample to the last change.
+           "sed -n 's/^at \\([0-9]*\\) .*=6$/\\1/p' run/links.*.log"});
+  EXPECT_EQ(finished.code, 0) << finished;
+  int last = 0;
+  ASSERT_TRUE(std::istringstream(finished.out) >> last) << finished;
+  // Once a second they would span more than five.
+  EXPECT_LT(last, 4000) << finished;
 }
 
 TEST_F(LinkCounters, WithNothingToSampleTheSamplerSaysSo) {

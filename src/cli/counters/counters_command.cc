@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/kit/console.h"
 #include "cli/kit/interrupt.h"
+#include "links/samples/host_lock.h"
 #include "links/samples/sampler.h"
 #include "run/process_info.h"
 #include "run/run_directory.h"
@@ -18,6 +20,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr Option kCountersOptions[] = {
+    {0, "watch", "",
+     "sample ten times as often until this command ends; a launcher that samples does so within 10 s"},
     {0, "sysfs-root", "DIR", "the folder that holds the host's sys, for containers", "", "", true},
 };
 
@@ -41,12 +45,17 @@ int run_counters(const Arguments& arguments) {
     return fail(Error{ErrorCode::kPermission, "is a directory in which this user may write nothing", run});
   const run::ProcessIdentity self = run::own_identity();
   const std::string log = run::link_log_path(run, self);
-  lockstep::links::Sampler sampler({root, log, run::link_lock_path(run, self)},
+  const std::string watch_path = run::link_watch_path(run, self);
+  std::optional<lockstep::links::HostLock> watch;
+  // Before the sampler begins: its first look already finds it held.
+  if (arguments.has("watch")) watch.emplace(watch_path).take();
+  lockstep::links::Sampler sampler({root, log, run::link_lock_path(run, self), watch_path},
                                    {self.host, self.boot_id, self.pid});
   warn("counters of this host's links and GPUs go into " + run);
   // A merge removes the directory when the run is over.
-  while (!interrupt.wait(kLook) && std::filesystem::is_directory(run, error)) {
-  }
+  while (!interrupt.wait(kLook) && std::filesystem::is_directory(run, error))
+    // Of several that watch, one holds it; when it ends, another does.
+    if (watch) watch->take();
   sampler.stop();
   return kExitOk;
 }

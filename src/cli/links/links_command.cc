@@ -30,7 +30,7 @@ constexpr Option kLinksOptions[] = {
      "from",
      "FILE",
      "judge what --record wrote, or what other tools printed (p2pBandwidthLatencyTest, nvbandwidth, ibstat, "
-     "nvidia-smi -q and nvlink, rdma statistic); check nothing here",
+     "lspci, ethtool -S, nvidia-smi -q and nvlink, rdma statistic); check nothing here",
      {},
      {},
      true},

@@ -174,10 +174,7 @@ class Report {
     out_ += table.text();
   }
 
-  static std::string pcie_text(const PciLink& link) {
-    if (!link.gigatransfers || !link.width) return "-";
-    return format_decimal(*link.gigatransfers, 1) + " GT/s x" + std::to_string(*link.width);
-  }
+  static std::string pcie_text(const PciLink& link) { return link.rate() ? link_words(link) : "-"; }
 
   void devices() {
     if (machine_.gpus.empty() && machine_.nics.empty()) return;

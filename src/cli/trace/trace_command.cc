@@ -243,9 +243,10 @@ void start_sampler(const TraceRequest& request, const run::ProcessIdentity& self
                    const run::RunDirectory& run, std::optional<links::Sampler>& sampler) {
   const char* set = std::getenv("LOCKSTEP_LINKS");
   if (set != nullptr && std::string_view(set) == "off") return;
-  sampler.emplace(links::SamplerPlaces{request.sysfs_root, run::link_log_path(run.path(), self),
-                                       run::link_lock_path(run.path(), self)},
-                  links::SampleIdentity{self.host, self.boot_id, self.pid});
+  sampler.emplace(
+      links::SamplerPlaces{request.sysfs_root, run::link_log_path(run.path(), self),
+                           run::link_lock_path(run.path(), self), run::link_watch_path(run.path(), self)},
+      links::SampleIdentity{self.host, self.boot_id, self.pid});
 }
 
 // In a child. One of a host's launchers is enough; when it ends, the next one goes on.

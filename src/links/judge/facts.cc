@@ -3,6 +3,7 @@
 #include "links/judge/facts.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -28,6 +29,8 @@ class Facts {
     if (baseline != nullptr) add_risen(*baseline);
     for (const Nic& nic : machine_.nics)
       for (const Port& port : nic.ports) add_port(nic, port);
+    for (const Nic& nic : machine_.nics)
+      for (const NetDevice& net : nic.net) add_interface(nic, net);
     for (const Gpu& gpu : machine_.gpus) add_nvlinks(gpu);
     if (record_.traffic) paths_ = paths_of(record_.traffic->cells, machine_);
     if (record_.traffic)
@@ -89,7 +92,7 @@ class Facts {
     LinkFact& fact = add_fact(LinkFact::Of::kPort, nic.name + "/" + std::to_string(port.number), nic.name,
                               nic.name + "/" + std::to_string(port.number));
     if (port.state.empty() && port.physical_state.empty()) {
-      add_counted(nic, port, fact);
+      add_counted(DeviceKind::kPort, {&port.counters, &port.hw_counters}, fact);
     } else if (const auto inactive = inactive_words(nic, port)) {
       fact.says = *inactive;
       fact.finding = FindingId::kSlowNicPort;
@@ -103,13 +106,22 @@ class Facts {
     }
   }
 
-  // Of a port whose counters alone are known. They may be months old, and some rise on healthy links.
-  static void add_counted(const Nic& nic, const Port& port, LinkFact& fact) {
+  // Of interfaces with counters alone: the state of others is that of their card's port.
+  void add_interface(const Nic& nic, const NetDevice& net) {
+    if (!net.state.empty() || net.statistics.empty()) return;
+    add_counted(DeviceKind::kNetDevice, {&net.statistics},
+                add_fact(LinkFact::Of::kPort, net.name, nic.name, net.name));
+  }
+
+  // Of a device whose counters alone are known. They may be months old, and some rise on healthy links.
+  static void add_counted(DeviceKind kind,
+                          std::initializer_list<const std::map<std::string, uint64_t>*> of_device,
+                          LinkFact& fact) {
     std::string counted;
-    for (const auto* const counters : {&port.counters, &port.hw_counters})
+    for (const auto* const counters : of_device)
       for (const auto& [name, count] : *counters)
         for (const Rule& rule : rules()) {
-          if (count == 0 || !is_fault(rule) || !matches(rule, {DeviceKind::kPort, nic.name, name})) continue;
+          if (count == 0 || !is_fault(rule) || !matches(rule, {kind, fact.device, name})) continue;
           counted += (counted.empty() ? "" : ", ") + format_count(count) + ' ' + wording::name(name);
           if (rule.per_second > 0) continue;
           fact.finding = FindingId::kTransportErrorSinceBoot;

@@ -52,14 +52,14 @@ class States {
     if (found == machine_.pci.end()) return;
     const PciDevice& device = found->second;
     PciLink most = device.most;
-    if (!device.bridges.empty()) {
-      if (const auto above = machine_.pci.find(device.bridges.back()); above != machine_.pci.end()) {
-        const PciLink& other = above->second.most;
-        // A card that can do more than its slot is not degraded.
-        if (most.width && other.width) most.width = std::min(*most.width, *other.width);
-        if (most.gigatransfers && other.gigatransfers)
-          most.gigatransfers = std::min(*most.gigatransfers, *other.gigatransfers);
-      }
+    const auto port = device.bridges.empty() ? machine_.pci.end() : machine_.pci.find(device.bridges.back());
+    const PciDevice* const above = port == machine_.pci.end() ? nullptr : &port->second;
+    if (above != nullptr) {
+      const PciLink& other = above->most;
+      // A card that can do more than its slot is not degraded.
+      if (most.width && other.width) most.width = std::min(*most.width, *other.width);
+      if (most.gigatransfers && other.gigatransfers)
+        most.gigatransfers = std::min(*most.gigatransfers, *other.gigatransfers);
     }
     const bool narrow =
         device.now.width && most.width && *device.now.width > 0 && *device.now.width < *most.width;
@@ -67,18 +67,20 @@ class States {
                       *device.now.gigatransfers < *most.gigatransfers;
     if (!narrow && !slow) return;
     std::string statement = name_of(device, machine_) + " has a PCIe link of ";
-    if (narrow)
-      statement +=
-          std::to_string(*device.now.width) + " lanes where both ends can do " + std::to_string(*most.width);
+    // In a virtual machine a device may stand alone.
+    const std::string can = above != nullptr ? " where both ends can do " : " where it can do ";
+    if (narrow) statement += std::to_string(*device.now.width) + " lanes" + can + std::to_string(*most.width);
     if (slow)
       statement += (narrow ? std::string(", at ") : std::string()) +
-                   format_decimal(*device.now.gigatransfers, 1) + " GT/s where both ends can do " +
+                   format_decimal(*device.now.gigatransfers, 1) + " GT/s" + can +
                    format_decimal(*most.gigatransfers, 1);
     Finding& finding = add_finding(FindingId::kSlowLinkPcie, std::move(statement),
                                    "Reseat the card; check the riser and the slot's setting in the BIOS.");
-    finding.evidence.push_back(device.address +
-                               ": current_link_width, max_link_width, current_link_speed, max_link_speed");
-    if (!device.bridges.empty()) finding.evidence.push_back("the port above it: " + device.bridges.back());
+    finding.evidence.push_back(device.address + " runs at " + link_words(device.now) + ", and can do " +
+                               link_words(device.most));
+    if (above != nullptr)
+      finding.evidence.push_back("the port above it, " + above->address + ", can do " +
+                                 link_words(above->most));
   }
 
   void gpu_links(const Gpu& gpu) {

@@ -32,13 +32,16 @@ struct Span {
   double bytes = 0;
 };
 
-// Between each two readings of which both are known.
+// Between two readings of which both are known. Those that are less than kShortestMs apart are passed over:
+// a watched run is read each second.
 template <class Visit>
 void for_rises(const SampledCounter& counter, const Visit& visit) {
   const Sample* before = nullptr;
   for (const Sample& sample : counter.samples) {
-    if (before != nullptr && before->is_known && sample.is_known && sample.value >= before->value)
-      visit(Span{before->ms, sample.ms, static_cast<double>(sample.value - before->value)});
+    const bool rises =
+        before != nullptr && before->is_known && sample.is_known && sample.value >= before->value;
+    if (rises && sample.ms - before->ms < kShortestMs) continue;
+    if (rises) visit(Span{before->ms, sample.ms, static_cast<double>(sample.value - before->value)});
     before = &sample;
   }
 }
@@ -121,7 +124,7 @@ class UseJudge {
     for_rises(*port.data, [&](Span span) {
       const int64_t ms = span.end_ms - span.begin_ms;
       const auto rate = held(*port.rate, span.begin_ms);
-      if (ms < kShortestMs || !rate || *rate == 0 || held(*port.rate, span.end_ms) != rate) return;
+      if (!rate || *rate == 0 || held(*port.rate, span.end_ms) != rate) return;
       span.bytes *= static_cast<double>(kBytesOfWord);
       // The rate is in Mb/s: 125 bytes a millisecond.
       const double most = static_cast<double>(*rate) * 125 * static_cast<double>(ms);

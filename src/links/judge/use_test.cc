@@ -25,10 +25,10 @@ class Port {
     log_.counters[2].samples = {{0, kRate, true}};
     sample();
   }
-  Port& sends(double share, size_t spans, double packet = 4120) {
+  Port& sends(double share, size_t spans, double packet = 4120, int64_t span_ms = kTenSeconds) {
     for (size_t i = 0; i < spans; ++i) {
-      log_.last_ms += kTenSeconds;
-      const double bytes = share * static_cast<double>(kRate) * 125 * static_cast<double>(kTenSeconds);
+      log_.last_ms += span_ms;
+      const double bytes = share * static_cast<double>(kRate) * 125 * static_cast<double>(span_ms);
       words_ += static_cast<uint64_t>(bytes / 4);
       packets_ += static_cast<uint64_t>(bytes / packet);
       sample();
@@ -80,6 +80,12 @@ TEST(LinkUse, APortThatIsNearlyOrBrieflyFullIsNot) {
   EXPECT_EQ(Port().sends(2, 60).ids(), "");
   // Which of two rates held is not known.
   EXPECT_EQ(Port().sends(0.5, 1).rate(200'000).sends(0.3, 1).rate(kRate).sends(0.3, 1).ids(), "");
+}
+
+TEST(LinkUse, OfAWatchedRunIsTheSame) {
+  EXPECT_EQ(Port().sends(0.95, 60, 4120, 1000).ids(), "imbalance.link-bound ");
+  EXPECT_EQ(Port().sends(0.5, 60, 1082, 1000).ids(), "slow-nic.packets ");
+  EXPECT_EQ(Port().sends(0.95, 20, 4120, 1000).ids(), "");
 }
 
 TEST(LinkUse, SmallPacketsCountOnlyWhileMuchIsSent) {

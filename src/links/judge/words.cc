@@ -4,13 +4,16 @@
 // of work, or at its power cap, is no trouble.
 #include "links/judge/words.h"
 
+#include "base/text/units.h"
+
 namespace lockstep::links {
 
 std::string device_words(const Machine& machine, const std::string& pci) {
   for (const Gpu& gpu : machine.gpus)
     if (gpu.pci == pci) return "GPU " + std::to_string(gpu.index) + " (" + pci + ")";
   for (const Nic& nic : machine.nics)
-    if (nic.pci == pci) return nic.name + " (" + pci + ")";
+    // lspci knows a card by its address alone.
+    if (nic.pci == pci) return nic.name == pci ? "network card " + pci : nic.name + " (" + pci + ")";
   return pci;
 }
 
@@ -20,6 +23,11 @@ std::string place_words(const Machine& machine, const std::string& place) {
   for (const Gpu& gpu : machine.gpus)
     if (gpu.pci == place) return "GPU " + std::to_string(gpu.index);
   return place;
+}
+
+std::string link_words(const PciLink& link) {
+  return (link.gigatransfers ? format_decimal(*link.gigatransfers, 1) + " GT/s" : "an unknown speed") +
+         (link.width ? " x" + std::to_string(*link.width) : "");
 }
 
 std::string throttle_words(uint64_t reasons) {

@@ -15,6 +15,9 @@ std::string device_words(const Machine& machine, const std::string& pci);
 // "GPU 0", "host memory", "host memory of node 1"
 std::string place_words(const Machine& machine, const std::string& place);
 
+// "16.0 GT/s x8"
+std::string link_words(const PciLink& link);
+
 // Of nvmlClocksThrottleReasons, what slows a GPU down for trouble's sake: "hardware slowdown, ..."; empty:
 // nothing of that. A power cap by software (0x4) is on every busy GPU.
 std::string throttle_words(uint64_t reasons);

@@ -67,11 +67,11 @@ constexpr Question kQuestions[] = {
      }},
     {"pcie_replay", Pace::kTenSeconds,
      [](const Library& library, Device device) { return field(library, device, kPcieReplay, 0, 1); }},
-    {"nvlink_tx_bytes", Pace::kTenMinutes,
+    {"nvlink_tx_bytes", Pace::kNvlinkBytes,
      [](const Library& library, Device device) {
        return field(library, device, kNvLinkDataTx, kAllLinks, 1024);
      }},
-    {"nvlink_rx_bytes", Pace::kTenMinutes,
+    {"nvlink_rx_bytes", Pace::kNvlinkBytes,
      [](const Library& library, Device device) {
        return field(library, device, kNvLinkDataRx, kAllLinks, 1024);
      }},

@@ -4,8 +4,10 @@
 // is said in the record's scope, so that nobody takes silence about the rest for health.
 #include "links/printed/printed.h"
 
+#include "links/printed/ethtool.h"
 #include "links/printed/gpu_query.h"
 #include "links/printed/ibstat.h"
+#include "links/printed/lspci.h"
 #include "links/printed/nvbandwidth.h"
 #include "links/printed/nvlink.h"
 #include "links/printed/p2p_matrices.h"

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,18 +15,20 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/start_thread.h"
+#include "links/samples/host_lock.h"
 #include "links/samples/sample_log.h"
 
 namespace lockstep::links {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr auto kEvery = seconds(1), kSlowly = seconds(10), kSlowlyLater = seconds(60), kRarely = seconds(600),
-               kStopWait = seconds(2), kAskAgain = seconds(10);
+constexpr auto kStopWait = seconds(2), kAskAgain = seconds(10);
 constexpr int kShareOfTime = 20;                   // of which a reading takes one at most
 constexpr size_t kSamplerStack = size_t{2} << 20;  // NVML loads and starts on it
 constexpr uint64_t kManyBytes = uint64_t{16} << 20, kFaultsOnlyBytes = uint64_t{48} << 20,
@@ -82,33 +83,69 @@ class LogFile {
   uint64_t bytes_ = 0;
 };
 
-enum class Locked : uint8_t { kYes, kByAnother, kImpossible };
+// When what is due (links/samples/pace.h).
+struct Schedule {
+  milliseconds every, slowly, slowly_later, nvlink_bytes, rarely;
+};
+constexpr Schedule kUsual{seconds(1), seconds(10), seconds(60), seconds(600), seconds(600)};
+constexpr Schedule kWatched{milliseconds(100), seconds(1), seconds(10), seconds(1), seconds(20)};
 
-class HostLock {
+class Due {
  public:
-  explicit HostLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
-  ~HostLock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  HostLock(const HostLock&) = delete;
-  HostLock& operator=(const HostLock&) = delete;
+  explicit Due(std::string watch) : watch_(std::move(watch)) {}
 
-  Locked take() const {
-    if (fd_ < 0) return Locked::kImpossible;
-    // flock goes with the open file: the kernel releases it when its holder dies, so none is ever left
-    // behind.
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return Locked::kYes;
-    return errno == EWOULDBLOCK || errno == EINTR ? Locked::kByAnother : Locked::kImpossible;
+  struct Reading {
+    Pace pace = Pace::kSecond;
+    bool always = false;  // it is written even if nothing has changed
+  };
+  // What to read now, of a log of so many bytes.
+  Reading take(SteadyClock::time_point now, uint64_t bytes) {
+    Reading reading;
+    const bool is_slow =
+        is_due(slowly_, bytes < kManyBytes ? schedule_->slowly : schedule_->slowly_later, now);
+    if (is_slow) {
+      reading.always = true;
+      slowly_ = now;
+      // No more often, as it asks the file system.
+      schedule_ = HostLock::is_held(watch_) ? &kWatched : &kUsual;
+    }
+    if (is_due(rarely_, schedule_->rarely, now))
+      reading.pace = Pace::kTenMinutes;
+    else if (bytes >= kFaultsOnlyBytes)
+      return reading;
+    else if (is_due(nvlink_bytes_, schedule_->nvlink_bytes, now))
+      reading.pace = Pace::kNvlinkBytes;
+    else if (is_slow)
+      reading.pace = Pace::kTenSeconds;
+    if (reading.pace == Pace::kTenMinutes) rarely_ = now;
+    if (reading.pace >= Pace::kNvlinkBytes) nvlink_bytes_ = now;
+    return reading;
   }
+  milliseconds every() const { return schedule_->every; }
 
  private:
-  int fd_;
+  using Moment = std::optional<SteadyClock::time_point>;
+  static bool is_due(const Moment& last, milliseconds interval, SteadyClock::time_point now) {
+    return !last || now - *last >= interval;
+  }
+  const std::string watch_;
+  const Schedule* schedule_ = &kUsual;
+  Moment slowly_, nvlink_bytes_, rarely_;  // when that was read last
 };
+
+// Those of which the kernel's files are read.
+std::vector<std::string> interfaces_of(const WatchedFiles& files) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < files.size(); ++i)
+    if (files.key(i).kind == DeviceKind::kNetDevice) names.insert(files.key(i).device);
+  return {names.begin(), names.end()};
+}
 
 }  // namespace
 
 SampleLines::SampleLines(const std::string& root) : files_(root) {
-  // A made-up tree is not this host: its GPUs are not asked.
+  // A made-up tree is not this host: its drivers are not asked.
+  if (root.empty()) interfaces_.emplace(interfaces_of(files_), InterfaceCounters::of_this_host());
   if (root.empty() && nvidia::may_have_gpus()) gpus_.emplace();
   declared_ = size();
   last_.resize(declared_);
@@ -144,10 +181,13 @@ std::string SampleLines::sample(int64_t ms, Pace due, bool always) {
   };
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_.pace(i) <= due) take(i, files_.read(i), false);
+  if (interfaces_ && due >= Pace::kTenSeconds)
+    interfaces_->read(
+        [&](size_t i, std::optional<uint64_t> value) { take(files_.size() + i, value, false); });
   // Of what is read seldom, it matters when it was read.
   if (gpus_)
     gpus_->read(due, [&](size_t i, std::optional<uint64_t> value) {
-      take(files_.size() + i, value, gpus_->pace(i) == Pace::kTenMinutes);
+      take(before_gpus() + i, value, gpus_->pace(i) >= Pace::kNvlinkBytes);
     });
   if (values.empty() && !always) return {};
   return news + "at " + std::to_string(ms) + values + "\n";
@@ -175,7 +215,7 @@ struct Sampler::State {
     // Who waits keeps no files open and does not start NVML.
     const HostLock lock(places.lock);
     // If the sampler of this host ends before the job does, the next launcher goes on.
-    while (lock.take() == Locked::kByAnother)
+    while (lock.take() == HostLock::Taken::kByAnother)
       if (sleep_until(SteadyClock::now() + kAskAgain)) return;
     SampleLines lines(places.root);
     if (lines.is_empty()) return;
@@ -193,24 +233,19 @@ struct Sampler::State {
 
  private:
   void sample_until_stopped(SampleLines& lines, LogFile& file, int64_t start_boottime) {
-    auto slowly_at = SteadyClock::now(), rarely_at = slowly_at;
+    Due due(places.watch);
     std::string pending;  // what there was no room for
     bool is_full = false;
     for (bool is_last = false;;) {
       const auto begin = SteadyClock::now();
-      Pace due = Pace::kSecond;
-      if (is_last || begin >= rarely_at)
-        due = Pace::kTenMinutes;
-      else if (begin >= slowly_at && file.bytes() < kFaultsOnlyBytes)
-        due = Pace::kTenSeconds;
-      if (due == Pace::kTenMinutes) rarely_at = begin + kRarely;
-      const bool always = begin >= slowly_at || is_last;
-      if (always) slowly_at = begin + (file.bytes() < kManyBytes ? kSlowly : kSlowlyLater);
+      const Due::Reading reading =
+          is_last ? Due::Reading{Pace::kTenMinutes, true} : due.take(begin, file.bytes());
       // What did not fit on a full disk is tried again with the next sample, within a bound. Beyond it
       // nothing is read: a line that was left out would take declarations and changes with it that do not
       // come again.
       if (pending.size() < kMostPendingBytes)
-        pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, due, always);
+        pending +=
+            lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, reading.pace, reading.always);
       if (is_last) pending += "end\n";
       if (!is_full && file.bytes() + pending.size() + kRoomForTheEnd > kMostWrittenBytes) {
         file.append("full\n");
@@ -221,7 +256,7 @@ struct Sampler::State {
       const auto end = SteadyClock::now();
       const auto next =
           // A reading that took 100 ms is followed by 1.9 s of rest: a twentieth of the time at most.
-          std::max<SteadyClock::time_point>(begin + kEvery, end + (end - begin) * (kShareOfTime - 1));
+          std::max<SteadyClock::time_point>(begin + due.every(), end + (end - begin) * (kShareOfTime - 1));
       is_last = sleep_until(next);
     }
   }

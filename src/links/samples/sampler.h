@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples the counters of this host's links once a second into a log of their own
-// (links/samples/sample_log.h), beside a job.
+// (links/samples/sample_log.h), beside a job; ten times a second while somebody watches the run.
 //
 // GPUs of this host are asked through NVML, where it is; of another root they are not.
 //
 // Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each
-// minute. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A reading never takes
-// more than a twentieth of the time: where the hardware answers slowly, it is asked less often.
+// minute, or a tenth of that. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A
+// reading never takes more than a twentieth of the time: where the hardware answers slowly, it is asked less
+// often.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "links/nvidia/watched_gpus.h"
+#include "links/samples/interface_counters.h"
 #include "links/samples/watched_files.h"
 
 namespace lockstep::links {
@@ -39,22 +41,28 @@ class SampleLines {
     bool is_written = false, is_known = false;
     uint64_t value = 0;
   };
-  size_t size() const { return files_.size() + (gpus_ ? gpus_->size() : 0); }
+  // Files, interfaces, and GPUs last: they may have more later.
+  size_t before_gpus() const { return files_.size() + (interfaces_ ? interfaces_->size() : 0); }
+  size_t size() const { return before_gpus() + (gpus_ ? gpus_->size() : 0); }
   const CounterKey& key(size_t i) const {
-    return i < files_.size() ? files_.key(i) : gpus_->key(i - files_.size());
+    return i < files_.size()   ? files_.key(i)
+           : i < before_gpus() ? interfaces_->key(i - files_.size())
+                               : gpus_->key(i - before_gpus());
   }
   std::string declaration(size_t i) const;
 
   WatchedFiles files_;
+  std::optional<InterfaceCounters> interfaces_;
   std::optional<nvidia::WatchedGpus> gpus_;
   size_t declared_ = 0;  // counters of which the log has the names
   std::vector<Last> last_;
 };
 
 struct SamplerPlaces {
-  std::string root;  // that holds sys; "" for this host
-  std::string log;   // made anew
-  std::string lock;  // held by the one that samples this host for this run; the others wait for it
+  std::string root;   // that holds sys; "" for this host
+  std::string log;    // made anew
+  std::string lock;   // held by the one that samples this host for this run; the others wait for it
+  std::string watch;  // while another holds it (links/samples/host_lock.h), it is sampled faster
 };
 
 // Whether a host has anything that could be sampled: files of links below `root`, or a driver of GPUs of this

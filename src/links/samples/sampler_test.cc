@@ -5,8 +5,14 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "base/temporary_directory.h"
+#include "links/judge/samples.h"
+#include "links/samples/host_lock.h"
 #include "links/samples/sample_log.h"
 #include "links/testing/planted_tree.h"
 
@@ -69,6 +75,36 @@ TEST_F(LinkSamples, HoldErrorsOfPcieOfCardsAndOfThePortsAboveThem) {
   EXPECT_NE(head.find("\ngpu 0000:"), std::string::npos);
 }
 
+TEST_F(LinkSamples, HoldErrorsOfXgmiAndPcieOfAmdsGpus) {
+  std::string gpu;
+  for (const auto& entry : fs::directory_iterator(tree_.root() + "/sys/bus/pci/devices")) {
+    const std::string name = entry.path().filename();
+    std::string text;
+    std::getline(std::ifstream(entry.path() / "class"), text);
+    if (text.starts_with("0x0302") && (gpu.empty() || name < gpu)) gpu = name;
+  }
+  ASSERT_FALSE(gpu.empty());
+  const std::string folder = "/sys/bus/pci/devices/" + gpu;
+  tree_.write(folder + "/ras/xgmi_wafl_err_count", "ue: 0\nce: 3");
+  tree_.write(folder + "/ras/pcie_bif_err_count", "disabled");
+  tree_.write(folder + "/pcie_replay_count", "7");
+  SampleLines lines(tree_.root());
+  const std::string head = lines.head(kWho, kStartNs), first = lines.sample(0, Pace::kTenMinutes, true);
+  const auto of = [&](const char* name) { return number(head, gpu, name); };
+  EXPECT_TRUE(has(first, of("xgmi_uncorrected"), "0") && has(first, of("xgmi_corrected"), "3") &&
+              has(first, of("pcie_replay"), "7") && has(first, of("pcie_uncorrected"), "-"))
+      << head << first;
+  tree_.write(folder + "/ras/xgmi_wafl_err_count", "ue: 2\nce: 3");
+  const std::string next = lines.sample(10'000, Pace::kTenSeconds, true);
+  const auto log = parse_sample_log(head + first + next, "log");
+  ASSERT_TRUE(log);
+  const std::vector<HostSamples> hosts = judge_samples({*log});
+  ASSERT_EQ(hosts.size(), 1u);
+  ASSERT_EQ(hosts[0].troubles.size(), 1u);
+  EXPECT_EQ(id_text(hosts[0].troubles[0].id), "transport-error.xgmi");
+  EXPECT_EQ(hosts[0].troubles[0].device, gpu);
+}
+
 TEST_F(LinkSamples, WhatCannotBeReadIsSaidAndTriedAgain) {
   tree_.make_unreadable(port_file(1, "counters/symbol_error"));
   ASSERT_EQ(fs::remove(tree_.root() + port_file(1, "counters/port_rcv_errors")), true);
@@ -118,7 +154,7 @@ TEST_F(LinkSamples, HostileTreesAreHarmless) {
 
 TEST_F(LinkSamples, TheSamplerLeavesAWholeLog) {
   const std::string log = tree_.root() + "/links.log", lock = tree_.root() + "/links.lock";
-  Sampler sampler({tree_.root(), log, lock}, kWho);
+  Sampler sampler({tree_.root(), log, lock, {}}, kWho);
   sampler.stop();
   const auto read = read_sample_log(log);
   ASSERT_TRUE(read) << read.error().message();
@@ -135,26 +171,66 @@ TEST_F(LinkSamples, OneSamplerOfAHostWritesAtATime) {
   const std::string lock = tree_.root() + "/links.lock";
   const auto log = [&](const char* name) { return tree_.root() + "/" + name; };
   {
-    Sampler first({tree_.root(), log("a"), lock}, kWho);
+    Sampler first({tree_.root(), log("a"), lock, {}}, kWho);
     while (!fs::exists(log("a"))) std::this_thread::yield();
-    Sampler second({tree_.root(), log("b"), lock}, kWho);
+    Sampler second({tree_.root(), log("b"), lock, {}}, kWho);
     second.stop();
     EXPECT_FALSE(fs::exists(log("b")));
   }
-  Sampler third({tree_.root(), log("c"), lock}, kWho);
+  Sampler third({tree_.root(), log("c"), lock, {}}, kWho);
   third.stop();
   EXPECT_TRUE(fs::exists(log("c")));
+}
+
+TEST_F(LinkSamples, WhoWatchesHasChangesOfAMomentApart) {
+  const std::string log = tree_.root() + "/links.log", watch = tree_.root() + "/links.watch.lock";
+  const HostLock watching(watch);
+  ASSERT_EQ(watching.take(), HostLock::Taken::kYes);
+  Sampler sampler({tree_.root(), log, tree_.root() + "/links.lock", watch}, kWho);
+  constexpr size_t kChanges = 6;
+  std::vector<Sample> samples;
+  for (uint64_t i = 1; i <= kChanges; ++i) {
+    tree_.write(port_file(3, "counters/port_rcv_errors"), std::to_string(i));
+    do {
+      std::this_thread::yield();
+      const auto read = read_sample_log(log);
+      if (!read) continue;
+      for (const SampledCounter& counter : read->counters)
+        if (counter.key == CounterKey{DeviceKind::kPort, "mlx5_3/1", "port_rcv_errors"})
+          samples = counter.samples;
+    } while (samples.empty() || samples.back().value != i);
+  }
+  // Once a second they would span more than five.
+  EXPECT_LT(samples.back().ms - samples.front().ms, 4000);
+}
+
+TEST(HostLock, IsHeldByWhoTookItWhileThatOneIsThere) {
+  const auto folder = TemporaryDirectory::make();
+  ASSERT_TRUE(folder);
+  const std::string path = folder->path() + "/lock";
+  EXPECT_FALSE(HostLock::is_held(path));
+  EXPECT_FALSE(fs::exists(path)) << "asking makes no file";
+  {
+    const HostLock lock(path), another(path);
+    EXPECT_FALSE(HostLock::is_held(path)) << "nobody has taken it";
+    EXPECT_EQ(lock.take(), HostLock::Taken::kYes);
+    EXPECT_EQ(lock.take(), HostLock::Taken::kYes);
+    EXPECT_EQ(another.take(), HostLock::Taken::kByAnother);
+    EXPECT_TRUE(HostLock::is_held(path));
+  }
+  EXPECT_FALSE(HostLock::is_held(path));
+  EXPECT_EQ(HostLock(folder->path() + "/nowhere/lock").take(), HostLock::Taken::kImpossible);
 }
 
 TEST_F(LinkSamples, WhereNothingCanBeSampledNothingIsLeft) {
   const std::string log = tree_.root() + "/links.log", lock = tree_.root() + "/links.lock";
   for (const std::string& root : {tree_.root() + "/nowhere", tree_.root() + "/proc"}) {
-    Sampler sampler({root, log, lock}, kWho);
+    Sampler sampler({root, log, lock, {}}, kWho);
     sampler.stop();
     EXPECT_FALSE(fs::exists(log));
   }
-  Sampler sampler({tree_.root(), tree_.root() + "/nowhere/links.log", tree_.root() + "/nowhere/links.lock"},
-                  kWho);
+  Sampler sampler(
+      {tree_.root(), tree_.root() + "/nowhere/links.log", tree_.root() + "/nowhere/links.lock", {}}, kWho);
   sampler.stop();
   EXPECT_FALSE(fs::exists(tree_.root() + "/nowhere"));
 }

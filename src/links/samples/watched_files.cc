@@ -41,6 +41,9 @@ constexpr Sampled kSampled[] = {
 #undef SAMPLED
 };
 
+// Behind the name of a link: a file of amdgpu has two counts.
+constexpr std::string_view kCorrected = "_corrected", kUncorrected = "_uncorrected";
+
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
 }
@@ -96,6 +99,8 @@ std::string_view last_part(std::string_view path) { return path.substr(path.rfin
 std::optional<uint64_t> value_of(const CounterKey& key, std::string_view text) {
   // AER files have a line for each kind of error, and sometimes a total.
   if (key.kind == kPci) return text.empty() ? std::nullopt : std::optional(error_total(text));
+  if (key.name.ends_with(kUncorrected)) return ras_errors(text, false);
+  if (key.name.ends_with(kCorrected)) return ras_errors(text, true);
   if (key.name == "rate") {
     double gigabits = 0;
     // "400 Gb/sec (4X NDR)": in Mb/s it is a whole number, as all values of a log are.
@@ -186,6 +191,7 @@ void WatchedFiles::find_pci() {
     if (path.empty()) continue;
     gpus_[name] = path;
     watch(path);
+    add_all(kGpu, name, folder + "/" + name);
   }
   for (const auto& [name, path] : cards_) watch(path);
   for (const std::string& name : watched) add_all(kPci, name, folder + "/" + name);
@@ -197,8 +203,14 @@ void WatchedFiles::add_all(DeviceKind kind, const std::string& device, const std
     std::string name(sampled.name);
     const std::string path =
         folder + "/" + (sampled.folder.empty() ? "" : std::string(sampled.folder) + "/") + name;
+    const Pace pace = sampled.seconds > 1 ? Pace::kTenSeconds : Pace::kSecond;
     if (kind == kPci) name.replace(0, std::string_view("aer_dev").size(), "aer");
-    add(kind, device, name, root_ + path, sampled.seconds > 1 ? Pace::kTenSeconds : Pace::kSecond);
+    if (kind == kGpu) name.resize(name.find('_'));  // "xgmi", "pcie"
+    if (kind == kGpu && sampled.folder == "ras")
+      for (const std::string_view count : {kUncorrected, kCorrected})
+        add(kind, device, name + std::string(count), root_ + path, pace);
+    else
+      add(kind, device, kind == kGpu ? name + "_replay" : name, root_ + path, pace);
   }
 }
 
