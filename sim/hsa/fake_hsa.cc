@@ -2,7 +2,6 @@
 #include "sim/hsa/fake_hsa.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -17,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/hsa/fake_agents.h"
 #include "sim/hsa/fake_memory.h"
 
 namespace lockstep::sim {
@@ -27,14 +27,7 @@ using hsa::Signal;
 using hsa::Status;
 
 constexpr uint64_t kEngineStart = 64, kEngineStop = 96;
-constexpr Status kInvalidQueue = 0x1007;
-
-uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-uint64_t now_ticks() { return now_ns() / 10 + kTicksAtBoot; }
+constexpr Status kInvalidArgument = 0x1001, kInvalidQueue = 0x1007;
 
 struct alignas(128) SharedSignal {
   hsa::SignalMemory memory;
@@ -48,6 +41,7 @@ struct FakeQueue {
   std::unique_ptr<Packet[]> ring;
   uint64_t written = 0;
   bool is_intercept = false, is_profiled = false;
+  uint32_t priority = hsa::kNormalPriority, mask_bits = 0;
   std::vector<FakeHsa::Handler> handlers;
   std::mutex doorbell;
   std::mutex mutex;
@@ -215,56 +209,6 @@ void doorbell(FakeQueue& queue, std::span<const Packet> packets) {
 
 // ---- functions of the tables
 
-Status system_get_info(uint32_t what, void* value) {
-  const uint64_t answer = what == hsa::system_info::kTimestamp ? now_ns() : 1'000'000'000;
-  std::memcpy(value, &answer, sizeof answer);
-  return hsa::kSuccess;
-}
-
-Status iterate_agents(Status (*visit)(hsa::Agent, void*), void* data) {
-  for (uint64_t handle = 1; handle < 2 + uint64_t{g_state->options.gpus}; ++handle) {
-    if (const Status status = visit({handle}, data); status != hsa::kSuccess) return status;
-  }
-  return hsa::kSuccess;
-}
-
-Status agent_get_info(hsa::Agent agent, uint32_t what, void* value) {
-  const bool is_gpu = agent.handle > 1;
-  const auto number = static_cast<uint32_t>(agent.handle - 1);
-  const auto put = [&](auto answer) { std::memcpy(value, &answer, sizeof answer); };
-  const auto text = [&](const std::string& answer) { std::memcpy(value, answer.c_str(), answer.size() + 1); };
-  switch (what) {
-    case hsa::agent_info::kDevice:
-      put(is_gpu ? hsa::agent_info::kDeviceGpu : 0u);
-      break;
-    case hsa::agent_info::kName:
-      text(is_gpu ? "gfx942" : "cpu");
-      break;
-    case hsa::agent_info::kProduct:
-      text("AMD Instinct MI300X");
-      break;
-    case hsa::agent_info::kUuid:
-      text("GPU-000000000000000" + std::to_string(number));
-      break;
-    case hsa::agent_info::kDriverNode:
-      put(number);
-      break;
-    case hsa::agent_info::kBdf:
-      put((0x10 + number) << 8);
-      break;
-    case hsa::agent_info::kDomain:
-      put(0u);
-      break;
-    case hsa::agent_info::kTickHz:
-      if (!g_state->options.has_tick_hz) return 0x1001;
-      put(kTickHz);
-      break;
-    default:
-      return 0x1001;
-  }
-  return hsa::kSuccess;
-}
-
 Status make(bool is_intercept, uint32_t size, hsa::Queue** out) {
   auto* made = g_state->next_queue == nullptr ? new FakeQueue : new (g_state->next_queue) FakeQueue;
   g_state->next_queue = nullptr;
@@ -316,6 +260,37 @@ Status queue_destroy(hsa::Queue* queue) {
   g_state->next_queue = gone;
   g_state->options.on_destroyed();
   return hsa::kSuccess;
+}
+Status set_priority(hsa::Queue* queue, uint32_t priority) {
+  reinterpret_cast<FakeQueue*>(queue)->priority = priority;
+  return hsa::kSuccess;
+}
+Status set_mask(const hsa::Queue* queue, uint32_t bits, const uint32_t*) {
+  const_cast<FakeQueue*>(reinterpret_cast<const FakeQueue*>(queue))->mask_bits = bits;
+  return hsa::kSuccess;
+}
+// Refuses what ROCm 10's runtime does, as far as tests ask for it.
+Status create_queues(hsa::Agent agent, hsa::QueueDescriptor* descriptors, uint32_t count) {
+  if (descriptors == nullptr || count == 0 || agent.handle == 0) return kInvalidArgument;
+  Status first = hsa::kSuccess;
+  for (uint32_t i = 0; i < count; ++i) {
+    hsa::QueueDescriptor& wanted = descriptors[i];
+    wanted.queue = nullptr;
+    const bool is_good = wanted.version == hsa::kDescriptorVersion && wanted.bytes % sizeof(Packet) == 0 &&
+                         wanted.bytes != 0 && wanted.priority <= hsa::kHighestPriority;
+    if (is_good) {
+      make(false, static_cast<uint32_t>(wanted.bytes / sizeof(Packet)), &wanted.queue);
+      set_priority(wanted.queue, wanted.priority);
+    } else if (first == hsa::kSuccess) {
+      first = kInvalidArgument;
+    }
+  }
+  return first;
+}
+Status counted_acquire(hsa::Agent, uint32_t, uint32_t, hsa::ErrorCallback, void*, uint64_t,
+                       hsa::Queue** out) {
+  if (out == nullptr) return kInvalidArgument;
+  return make(false, 64, out);
 }
 Status set_profiler_enabled(hsa::Queue* queue, int enabled) {
   reinterpret_cast<FakeQueue*>(queue)->is_profiled = enabled != 0;
@@ -441,6 +416,10 @@ void fill_tables() {
   put(ext, moved ? e::kNewSignalCreate : e::kOldSignalCreate, signal_create);
   put(ext, moved ? e::kNewInterceptCreate : e::kOldInterceptCreate, intercept_create);
   put(ext, moved ? e::kNewInterceptRegister : e::kOldInterceptRegister, intercept_register);
+  put(ext, e::kSetMask, set_mask);
+  if (moved) put(ext, e::kNewSetPriority, set_priority);
+  put(ext, e::kCountedAcquire, counted_acquire);
+  put(ext, options.create_queues_slot, create_queues);
   g_state->root.version = {options.root_major, sizeof(hsa::RootTable) + 16, 0, 0};
   g_state->root.core = core.data();
   g_state->root.ext = ext.data();
@@ -449,6 +428,23 @@ void fill_tables() {
 using OnLoad = bool (*)(const void*, uint64_t, uint64_t, const char* const*);
 
 }  // namespace
+
+// What programs link to: each goes through its slot.
+extern "C" {
+__attribute__((visibility("default"))) Status hsa_amd_queue_create(hsa::Agent agent,
+                                                                   hsa::QueueDescriptor* descriptors,
+                                                                   uint32_t count) {
+  return at<hsa::CreateQueues>(g_state->ext, g_state->options.create_queues_slot)(agent, descriptors, count);
+}
+__attribute__((visibility("default"))) Status hsa_amd_counted_queue_acquire(hsa::Agent agent, uint32_t type,
+                                                                            uint32_t priority,
+                                                                            hsa::ErrorCallback callback,
+                                                                            void* data, uint64_t flags,
+                                                                            hsa::Queue** queue) {
+  return at<hsa::CountedAcquire>(g_state->ext, hsa::ext_slot::kCountedAcquire)(agent, type, priority,
+                                                                               callback, data, flags, queue);
+}
+}
 
 FakeHsa& FakeHsa::get() {
   static FakeHsa runtime;
@@ -459,6 +455,7 @@ int FakeHsa::init(const FakeHsaOptions& options) {
   g_state = new State;  // one that was shut down stays: tools may still look at their signals
   g_state->options = options;
   g_state->is_idle = options.is_idle;
+  set_agents(options);
   fill_tables();
   const char* named = std::getenv("HSA_TOOLS_LIB");
   std::istringstream names(named != nullptr ? named : "");
@@ -507,6 +504,18 @@ hsa::Queue* FakeHsa::make_queue(uint32_t size, uint32_t number, hsa::Status* sta
   if (status != nullptr) *status = made;
   return queue;
 }
+hsa::Status FakeHsa::make_queues(std::vector<hsa::QueueDescriptor>& wanted, uint32_t number) {
+  return hsa_amd_queue_create(gpu(number), wanted.data(), static_cast<uint32_t>(wanted.size()));
+}
+hsa::Queue* FakeHsa::acquire_counted() {
+  hsa::Queue* queue = nullptr;
+  hsa_amd_counted_queue_acquire(gpu(), 0, hsa::kNormalPriority, nullptr, nullptr, 0, &queue);
+  return queue;
+}
+FakeHsa::Asked FakeHsa::asked(hsa::Queue* queue) {
+  const auto& of = *reinterpret_cast<const FakeQueue*>(queue);
+  return {.priority = of.priority, .mask_bits = of.mask_bits, .is_intercept = of.is_intercept};
+}
 void FakeHsa::destroy(hsa::Queue* queue) {
   at<hsa::QueueDestroy>(g_state->core, hsa::core_slot::kQueueDestroy)(queue);
 }
@@ -552,29 +561,6 @@ void FakeHsa::go() {
 FakeHsaCounts FakeHsa::counts() {
   return {g_state->live_signals,     g_state->kernels,   g_state->barriers,
           g_state->most_in_callback, g_state->callbacks, g_state->overflows};
-}
-
-hsa::Packet FakeHsa::kernel(uint64_t object, uint64_t ns, Signal completion, uint64_t arguments) {
-  Packet packet{};
-  packet.header = 0x0b02;  // as HIP's
-  packet.setup = 1;
-  packet.group[0] = 256;
-  packet.group[1] = packet.group[2] = 1;
-  packet.grid[0] = 2048;
-  packet.grid[1] = packet.grid[2] = 1;
-  packet.kernel_object = object;
-  packet.arguments = arguments;
-  packet.reserved2 = ns;
-  packet.completion = completion;
-  return packet;
-}
-hsa::Packet FakeHsa::barrier(Signal completion) {
-  hsa::BarrierPacket barrier{};
-  barrier.header = 0x1503;
-  barrier.completion = completion;
-  Packet packet;
-  std::memcpy(&packet, &barrier, sizeof packet);
-  return packet;
 }
 
 }  // namespace lockstep::sim

@@ -25,6 +25,7 @@ struct FakeHsaOptions {
   // Versions that the tables bear: (root major), (core major), (ext major), and the size of the latter.
   uint32_t root_major = 1, core_major = 1, ext_major = 1, core_minor = 1016, ext_minor = 400;
   size_t missing_core_slot = 0;               // one that holds no function
+  size_t create_queues_slot = 704;            // where hsa_amd_queue_create looks for its function
   bool are_batches = false;                   // all packets of a doorbell in one call
   bool is_wrapped_linear = false;             // such a batch is handed over as it lies, past the ring's end
   hsa::Status intercept_status = 0;           // what making an intercept queue fails with
@@ -69,6 +70,15 @@ class FakeHsa {
   void destroy(hsa::Executable executable);
   hsa::Queue* make_queue(uint32_t size = 64, uint32_t gpu = 0, hsa::Status* status = nullptr);
   void destroy(hsa::Queue* queue);
+  // As programs of ROCm 10 call it: through what the runtime exports.
+  hsa::Status make_queues(std::vector<hsa::QueueDescriptor>& wanted, uint32_t gpu = 0);
+  hsa::Queue* acquire_counted();
+  // What the program's own calls, or a tool for a descriptor, asked of a queue.
+  struct Asked {
+    uint32_t priority = hsa::kNormalPriority, mask_bits = 0;
+    bool is_intercept = false;
+  };
+  Asked asked(hsa::Queue* queue);
   hsa::Signal make_signal(int64_t value = 1);
   // Puts packets into the queue and rings its doorbell once.
   void submit(hsa::Queue* queue, const std::vector<hsa::Packet>& packets);

@@ -194,8 +194,9 @@ struct GpuAgentDef {
   char uuid[32];             // "GPU-7f8e..." as HSA gives it
   char name[48], model[48];  // "gfx942", "AMD Instinct MI300X"
 };
-// How the program made the queue: kCounted queues cannot be intercepted.
-enum class QueuePath : uint16_t { kCreate = 0, kCounted = 1 };
+// How the program made the queue: kCounted queues cannot be intercepted, nor those of kDescribed that ask for
+// what an intercept queue does not have.
+enum class QueuePath : uint16_t { kCreate = 0, kCounted = 1, kDescribed = 2 };
 // What is known of the kernels of a queue.
 enum class QueueState : uint16_t {
   kTraced = 0,    // its packets are seen and timed

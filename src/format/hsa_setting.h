@@ -14,6 +14,7 @@ inline constexpr const char* kHsaNoArguments = "noargs";       // kernels' argum
 inline constexpr const char* kHsaDeviceArguments = "devargs";  // also where they lie in a GPU's memory
 inline constexpr const char* kHsaSdk = "sdk";                  // as a client of rocprofiler's SDK
 inline constexpr const char* kHsaRanges = "ranges";            // of roctx
-inline constexpr const char* kHsaPrint = "print";  // counters on stderr at the end of each process
+inline constexpr const char* kHsaPatched = "patched";  // the runtime is ROCm 7.2's with its overflow mended
+inline constexpr const char* kHsaPrint = "print";      // counters on stderr at the end of each process
 
 }  // namespace lockstep::format

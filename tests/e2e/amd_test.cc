@@ -75,6 +75,21 @@ TEST_F(Amd, TheOldToolsThatAreSwitchedOff) {
   }
 }
 
+// HIP of ROCm 10 makes queues that cannot be intercepted where it is 1.
+TEST_F(Amd, QueuesAreMadeInTheHostsMemory) {
+  const auto seen = [&](const std::map<std::string, std::string>& environment) {
+    return do_here(lockstep({"trace", "-o", "t.db", "--", "sh", "-c", "echo \"$DEBUG_CLR_AQL_DEV_QUEUE|\""}),
+                   environment);
+  };
+  EXPECT_EQ(seen({}).out, "0|\n");
+  const Finished finished = seen({{"DEBUG_CLR_AQL_DEV_QUEUE", "1"}});
+  EXPECT_EQ(finished.out, "1|\n") << "the user's choice";
+  EXPECT_TRUE(
+      has(finished.err, "DEBUG_CLR_AQL_DEV_QUEUE is 1: kernels on queues in GPU memory are not recorded"))
+      << finished;
+  EXPECT_EQ(seen({{"LOCKSTEP_HSA", "sdk"}}).out, "|\n");
+}
+
 TEST_F(Amd, NeitherWhereItIsOff) { EXPECT_EQ(variables({{"LOCKSTEP_HSA", "off,sdk"}}).out, "||\n"); }
 
 TEST_F(Amd, KernelsOfAClientOfTheSdkAreInTheTrace) {

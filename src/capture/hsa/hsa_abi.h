@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of AMD's runtime (HSA) is used, in our own declarations: the tables that it hands to a tools library,
-// of ROCm 4.5 to 7.x, and the objects behind its handles. A table begins with its version, whose `minor` is
+// of ROCm 4.5 to 10, and the objects behind its handles. A table begins with its version, whose `minor` is
 // the table's size in the runtime that runs: a slot is there if it ends within that. ROCm 5.6 put two slots
 // before those of intercept queues.
 #pragma once
@@ -55,12 +55,14 @@ inline constexpr size_t kInit = 16, kSystemGetInfo = 32, kIterateAgents = 56, kA
 namespace ext_slot {
 inline constexpr size_t kSetProfilerEnabled = 32, kAsyncCopyEnable = 40, kGetDispatchTime = 48,
                         kGetCopyTime = 56, kConvertTick = 64, kAsyncHandler = 72, kIteratePools = 112,
-                        kPoolAllocate = 120, kPoolFree = 128, kMemoryAsyncCopy = 136, kCopyOnEngine = 144;
+                        kPoolAllocate = 120, kPoolFree = 128, kMemoryAsyncCopy = 136, kCopyOnEngine = 144,
+                        kSetMask = 96;
 inline constexpr size_t kOldSignalCreate = 264, kOldInterceptCreate = 296, kOldInterceptRegister = 304;
-inline constexpr size_t kNewSignalCreate = 280, kNewInterceptCreate = 312, kNewInterceptRegister = 320;
-// As counted in one header of 2026, whose table ends at kTableOfCounted: in no other is it looked for.
-inline constexpr size_t kCountedAcquire = 624;
-inline constexpr uint32_t kTableOfCounted = 720;
+inline constexpr size_t kNewSignalCreate = 280, kNewInterceptCreate = 312, kNewInterceptRegister = 320,
+                        kNewSetPriority = 328;
+// Of 2026. Trees of that year hold different functions at 704, so these two are proven before they are used
+// (runtime.h).
+inline constexpr size_t kCountedAcquire = 624, kCreateQueues = 704;
 }  // namespace ext_slot
 
 // As the program sees its queue. `base`: the ring of packets, a power of two of them.
@@ -157,6 +159,36 @@ using QueueCreate = Status (*)(Agent, uint32_t, uint32_t, ErrorCallback, void*, 
 using QueueDestroy = Status (*)(Queue*);
 using InterceptRegister = Status (*)(Queue*, PacketHandler, void*);
 using CountedAcquire = Status (*)(Agent, uint32_t, uint32_t, ErrorCallback, void*, uint64_t, Queue**);
+using SetPriority = Status (*)(Queue*, uint32_t);
+using SetMask = Status (*)(const Queue*, uint32_t, const uint32_t*);
+
+// A queue that the program wants, of version 1: HIP makes its queues so from ROCm 10 on.
+struct QueueDescriptor {
+  uint16_t version;
+  uint16_t flags;  // 0: the ring lies in the host's memory
+  uint8_t engine;  // 0: for kernels
+  uint8_t reserved0[3];
+  uint32_t bytes;  // of the ring
+  uint32_t priority;
+  ErrorCallback callback;
+  void* data;
+  Queue* queue;  // the runtime's answer, nullptr: it could not be made
+  // Of a queue for kernels:
+  const uint32_t* mask;  // compute units, a bit each; nullptr all
+  uint32_t type, private_bytes, mask_bits, reserved1[3];
+  uint32_t traffic_class;
+  uint8_t reserved2[20];
+};
+static_assert(sizeof(QueueDescriptor) == 96 && offsetof(QueueDescriptor, engine) == 4 &&
+              offsetof(QueueDescriptor, bytes) == 8 && offsetof(QueueDescriptor, priority) == 12 &&
+              offsetof(QueueDescriptor, callback) == 16 && offsetof(QueueDescriptor, queue) == 32 &&
+              offsetof(QueueDescriptor, mask) == 40 && offsetof(QueueDescriptor, type) == 48 &&
+              offsetof(QueueDescriptor, private_bytes) == 52 && offsetof(QueueDescriptor, mask_bits) == 56 &&
+              offsetof(QueueDescriptor, traffic_class) == 72);
+inline constexpr uint16_t kDescriptorVersion = 1;
+inline constexpr uint32_t kNormalPriority = 1, kHighestPriority = 2, kSingleProducer = 1, kCooperative = 2;
+// Each by its descriptor: a queue that cannot be made leaves the others; the first error is returned.
+using CreateQueues = Status (*)(Agent, QueueDescriptor*, uint32_t count);
 using SignalCreate = Status (*)(int64_t, uint32_t, const Agent*, uint64_t, Signal*);
 using SignalDestroy = Status (*)(Signal);
 using SignalLoad = int64_t (*)(Signal);

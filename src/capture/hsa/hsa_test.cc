@@ -115,9 +115,9 @@ TEST_F(HsaTest, EveryLayoutOfTheTables) {
   struct Release {
     uint32_t root_major, core_major, ext_major, ext_minor;
   };
-  for (const Release& release :
-       {Release{1, 1, 1, 400}, Release{1, 1, 1, 424}, Release{1, 1, 1, 456}, Release{2, 2, 2, 552},
-        Release{3, 2, 2, 560}, Release{3, 2, 2, 576}, Release{3, 2, 2, 608}, Release{3, 2, 2, 720}}) {
+  for (const Release& release : {Release{1, 1, 1, 400}, Release{1, 1, 1, 424}, Release{1, 1, 1, 456},
+                                 Release{2, 2, 2, 552}, Release{3, 2, 2, 560}, Release{3, 2, 2, 576},
+                                 Release{3, 2, 2, 608}, Release{3, 2, 2, 720}, Release{3, 2, 2, 744}}) {
     RunDirectory run;
     Environment with = environment();
     with[1].second = run.path();
@@ -268,6 +268,101 @@ TEST_F(HsaTest, WhatNoInterceptQueueCanBeMadeOfIsCounted) {
   const auto queue = f.all<format::GpuQueueDef>(Def::kGpuQueue).at(0);
   EXPECT_EQ(queue.state, format::QueueState::kPlain);
   EXPECT_EQ(queue.status, 0x1008u);
+}
+
+capture::hsa::QueueDescriptor described(uint32_t packets) {
+  capture::hsa::QueueDescriptor wanted{};
+  wanted.version = capture::hsa::kDescriptorVersion;
+  wanted.bytes = packets * sizeof(Packet);
+  wanted.priority = capture::hsa::kNormalPriority;
+  wanted.private_bytes = UINT32_MAX;
+  return wanted;
+}
+const FakeHsaOptions kRocm10{.root_major = 3, .core_major = 2, .ext_major = 2, .ext_minor = 744};
+
+// HIP makes its queues so from ROCm 10 on.
+TEST_F(HsaTest, QueuesThatAreDescribedAreTraced) {
+  ASSERT_TRUE(run(kRocm10, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                constexpr uint32_t kMask[] = {0xff, 0};
+                std::vector wanted(3, described(64));
+                wanted[1].priority = 2;
+                wanted[2].mask = kMask;
+                wanted[2].mask_bits = 64;
+                ASSERT_EQ(hsa.make_queues(wanted), capture::hsa::kSuccess);
+                for (const auto& made : wanted) {
+                  ASSERT_NE(made.queue, nullptr);
+                  EXPECT_TRUE(hsa.asked(made.queue).is_intercept);
+                  EXPECT_EQ(made.queue->size, 64u);
+                  hsa.submit(made.queue, several(20));
+                  hsa.wait(made.queue);
+                }
+                EXPECT_EQ(hsa.asked(wanted[0].queue).priority, 1u);
+                EXPECT_EQ(hsa.asked(wanted[1].queue).priority, 2u);
+                EXPECT_EQ(hsa.asked(wanted[2].queue).mask_bits, 64u);
+                hsa.destroy(wanted[0].queue);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 60u);
+  EXPECT_EQ(f.counters()["queues"], 3u);
+  EXPECT_EQ(f.counters()["other queues"], 0u);
+  EXPECT_EQ(f.all<format::GpuQueueDef>(Def::kGpuQueue).at(0).path, format::QueuePath::kDescribed);
+  f.expect_sums();
+}
+
+// One that cannot be intercepted is the program's as it asked for it, and leaves the others.
+TEST_F(HsaTest, DescribedQueuesThatCannotBeInterceptedAreCounted) {
+  ASSERT_TRUE(run(kRocm10, [](FakeHsa& hsa) {
+                std::vector wanted(5, described(64));
+                wanted[0].flags = 1;   // in GPU memory
+                wanted[1].engine = 1;  // for copies
+                wanted[2].bytes = 100;
+                wanted[3].traffic_class = 7;
+                ASSERT_EQ(hsa.make_queues(wanted), 0x1001u);  // the third
+                EXPECT_EQ(wanted[2].queue, nullptr);
+                for (const size_t i : {0, 1, 3}) {
+                  ASSERT_NE(wanted[i].queue, nullptr);
+                  EXPECT_FALSE(hsa.asked(wanted[i].queue).is_intercept);
+                  hsa.submit(wanted[i].queue, several(5));
+                  hsa.wait(wanted[i].queue);
+                }
+                EXPECT_TRUE(hsa.asked(wanted[4].queue).is_intercept);
+                // Of another version nobody knows where the second one is.
+                std::vector newer(1, described(64));
+                newer[0].version = 2;
+                EXPECT_NE(hsa.make_queues(newer), capture::hsa::kSuccess);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.count(Kind::kDispatch), 0u);
+  EXPECT_EQ(f.counters()["queues"], 1u);
+  EXPECT_EQ(f.counters()["other queues"], 2u);
+  EXPECT_NE(f.note(format::kNoteHsa).find("DEBUG_CLR_AQL_DEV_QUEUE=0"), std::string::npos);
+}
+
+// Trees of 2026 hold other functions there.
+TEST_F(HsaTest, ASlotThatIsAnotherFunctionsIsLeftAlone) {
+  FakeHsaOptions options = kRocm10;
+  options.create_queues_slot = 720;
+  ASSERT_TRUE(run(options, [](FakeHsa& hsa) {
+                void* const theirs = *reinterpret_cast<void**>(static_cast<char*>(hsa.tables()->ext) + 712);
+                void* const slot = *reinterpret_cast<void**>(static_cast<char*>(hsa.tables()->ext) + 704);
+                EXPECT_EQ(slot, theirs);  // the function that nobody should call
+                std::vector wanted(1, described(64));
+                ASSERT_EQ(hsa.make_queues(wanted), capture::hsa::kSuccess);
+                EXPECT_FALSE(hsa.asked(wanted[0].queue).is_intercept);
+              }).ok());
+}
+
+TEST_F(HsaTest, CountedQueuesAreCounted) {
+  ASSERT_TRUE(run(kRocm10, [](FakeHsa& hsa) {
+                auto* queue = hsa.acquire_counted();
+                hsa.submit(queue, several(5));
+                hsa.wait(queue);
+                EXPECT_EQ(hsa.counts().kernels, 5u);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.counters()["other queues"], 1u);
+  EXPECT_EQ(f.all<format::GpuQueueDef>(Def::kGpuQueue).at(0).path, format::QueuePath::kCounted);
 }
 
 TEST_F(HsaTest, SignalsThatRunOutLeaveKernelsWithoutTimes) {

@@ -2,7 +2,8 @@
 // How the library comes into a process: AMD's runtime loads what HSA_TOOLS_LIB names and calls OnLoad when it
 // has found its devices, before anything can be launched. Its OnUnload comes with the last hsa_shut_down,
 // which HIP never calls: an exit handler drains, too.
-//   LOCKSTEP_HSA   off, or words between commas: copies, noargs, devargs, print (format/hsa_setting.h)
+//   LOCKSTEP_HSA   off, or words between commas: copies, noargs, devargs, patched, print
+//                  (format/hsa_setting.h)
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,11 @@ void load(const RootTable* root) {
   if (!read_tables(root, &runtime, why, sizeof why)) return note(why);
   // Read as the runtime's own, ours would call themselves for ever.
   if (runtime.queue_create == on_queue_create) return;  // the same tables again
+  // Its end by us would be worse than no times.
+  if (runtime.overruns_its_buffer && !has_word(format::kHsaPatched))
+    return note(
+        "ROCm 7.2 can crash where a tool sees its queues' packets (InterceptQueue's staging buffer), so no "
+        "kernels are recorded. If this runtime has the fix, set LOCKSTEP_HSA=patched");
   g_runtime = runtime;
   const bool reads_arguments = !has_word(format::kHsaNoArguments) &&
                                begin_argument_memory(g_runtime, has_word(format::kHsaDeviceArguments));
@@ -64,6 +70,7 @@ void load(const RootTable* root) {
                     .executable_freeze = on_executable_freeze,
                     .executable_destroy = on_executable_destroy,
                     .counted_acquire = on_counted_acquire,
+                    .create_queues = on_create_queues,
                     .memory_async_copy = nullptr,
                     .copy_on_engine = nullptr,
                     .pool_allocate = reads_arguments ? on_pool_allocate : nullptr,

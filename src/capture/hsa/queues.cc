@@ -163,13 +163,129 @@ bool observe(Queue* queue, uint32_t agent) {
   return false;
 }
 
-Status make_plain(Agent agent, uint32_t number, uint32_t size, uint32_t type, ErrorCallback callback,
-                  void* data, uint32_t private_bytes, uint32_t group_bytes, Queue** queue, Status why) {
-  const Status made =
-      g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+// What the program asks of a queue, and by what: `descriptor`, or nullptr where it called hsa_queue_create.
+struct Asked {
+  Agent agent;
+  uint32_t number;  // of the agent
+  uint32_t size, type;
+  ErrorCallback callback;
+  void* data;
+  uint32_t private_bytes, group_bytes;
+  QueueDescriptor* descriptor;
+
+  format::QueuePath path() const {
+    return descriptor != nullptr ? format::QueuePath::kDescribed : format::QueuePath::kCreate;
+  }
+};
+
+// As it would be without us.
+Status make_as_asked(const Asked& asked, Queue** queue) {
+  if (asked.descriptor == nullptr)
+    return g_runtime.queue_create(asked.agent, asked.size, asked.type, asked.callback, asked.data,
+                                  asked.private_bytes, asked.group_bytes, queue);
+  const Status made = g_runtime.create_queues(asked.agent, asked.descriptor, 1);
+  *queue = asked.descriptor->queue;
+  return made;
+}
+
+Status make_intercepted(const Asked& asked, uint32_t size, Queue** queue) {
+  Status status = g_runtime.intercept_create(asked.agent, size, asked.type, asked.callback, asked.data,
+                                             asked.private_bytes, asked.group_bytes, queue);
+  const QueueDescriptor* wanted = asked.descriptor;
+  if (status != kSuccess || wanted == nullptr) return status;
+  if (wanted->priority != kNormalPriority) status = g_runtime.set_priority(*queue, wanted->priority);
+  if (status == kSuccess && wanted->mask_bits != 0)
+    status = g_runtime.set_mask(*queue, wanted->mask_bits, wanted->mask);
+  if (status != kSuccess) g_runtime.queue_destroy(*queue);
+  return status;
+}
+
+Status make_plain(const Asked& asked, Queue** queue, Status why) {
+  const Status made = make_as_asked(asked, queue);
   if (made != kSuccess) return made;
   count(kCount_plain_queues);
-  define(*queue, number, ++g_numbers, format::QueueState::kPlain, why);
+  define(*queue, asked.number, ++g_numbers, format::QueueState::kPlain, why, asked.path());
+  return made;
+}
+
+// Whatever fails here for capture, the program gets its queue: one whose packets are not seen works as any
+// other, and the file says so.
+Status make_seen(const Asked& asked, Queue** queue) {
+  if (g_runtime.is_behind_another) {
+    const Status made = make_as_asked(asked, queue);
+    if (made != kSuccess || observe(*queue, asked.number)) return made;
+    // The other tool made a plain queue: an intercept queue of ours takes its place.
+    g_runtime.queue_destroy(*queue);  // a plain one
+  }
+  Status status = kErrorOutOfResources;
+  if (g_runtime.must_not_overflow && asked.size >= kLeastPackets && asked.size <= kWidestAsked)
+    // Asked for wider first; a runtime that refuses the size is asked for the program's own.
+    status = make_intercepted(asked, kWider * asked.size, queue);
+  if (status != kSuccess && asked.size >= kLeastPackets) status = make_intercepted(asked, asked.size, queue);
+  if (status != kSuccess) return make_plain(asked, queue, status);
+  TracedQueue* traced = make_queue(*queue, asked.size, asked.number, false);
+  if (traced == nullptr || g_runtime.intercept_register(*queue, on_packets, traced) != kSuccess) {
+    count(kCount_plain_queues);
+    define(*queue, asked.number, traced != nullptr ? traced->number : ++g_numbers, format::QueueState::kPlain,
+           kErrorOutOfResources, asked.path());
+    return kSuccess;
+  }
+  // Otherwise the GPU writes no stamps into signals.
+  g_runtime.set_profiler_enabled(*queue, 1);
+  count(kCount_queues);
+  define(*queue, asked.number, traced->number, format::QueueState::kTraced, kSuccess, asked.path());
+  return kSuccess;
+}
+
+bool is_zero(const void* bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    if (static_cast<const char*>(bytes)[i] != 0) return false;
+  }
+  return true;
+}
+
+// An intercept queue can be all that is asked for. What is refused here, or wrong, is left to the runtime.
+bool can_intercept(const QueueDescriptor& wanted) {
+  const bool is_ordinary = wanted.version == kDescriptorVersion && wanted.flags == 0 && wanted.engine == 0 &&
+                           wanted.traffic_class == 0 && is_zero(wanted.reserved0, sizeof wanted.reserved0) &&
+                           is_zero(wanted.reserved1, sizeof wanted.reserved1) &&
+                           is_zero(wanted.reserved2, sizeof wanted.reserved2);
+  const bool has_size =
+      wanted.bytes >= kLeastPackets * sizeof(Packet) && (wanted.bytes & (wanted.bytes - 1)) == 0;
+  const bool has_priority = wanted.priority == kNormalPriority ||
+                            (wanted.priority <= kHighestPriority && g_runtime.set_priority != nullptr);
+  const bool has_mask = wanted.mask_bits == 0 ? wanted.mask == nullptr
+                                              : wanted.mask != nullptr && wanted.mask_bits % 32 == 0 &&
+                                                    g_runtime.set_mask != nullptr;
+  // All cooperative queues of an agent are one.
+  const bool has_type =
+      wanted.type <= kSingleProducer ||
+      (wanted.type == kCooperative && wanted.priority == kNormalPriority && wanted.mask_bits == 0);
+  return is_ordinary && has_size && has_priority && has_mask && has_type;
+}
+
+Status make_described(Agent agent, uint32_t number, QueueDescriptor& wanted) {
+  // Descriptor version 1 knows no size of group segments: the runtime's default.
+  const Asked asked{.agent = agent,
+                    .number = number,
+                    .size = static_cast<uint32_t>(wanted.bytes / sizeof(Packet)),
+                    .type = wanted.type,
+                    .callback = wanted.callback,
+                    .data = wanted.data,
+                    .private_bytes = wanted.private_bytes,
+                    .group_bytes = UINT32_MAX,
+                    .descriptor = &wanted};
+  wanted.queue = nullptr;
+  Locked locked(&g_lock);
+  if (can_intercept(wanted)) return make_seen(asked, &wanted.queue);
+  const Status made = g_runtime.create_queues(agent, &wanted, 1);
+  if (made != kSuccess || wanted.engine != 0) return made;
+  count(kCount_other_queues);
+  define(wanted.queue, number, ++g_numbers, format::QueueState::kPlain, kSuccess, asked.path());
+  if (wanted.flags != 0)
+    Session::get().add_note(format::kNoteHsa,
+                            "queues lie in GPU memory and cannot be intercepted there: HIP makes them in the "
+                            "host's with DEBUG_CLR_AQL_DEV_QUEUE=0");
   return made;
 }
 
@@ -177,46 +293,38 @@ Status make_plain(Agent agent, uint32_t number, uint32_t size, uint32_t type, Er
 
 void count(Counter counter) { g_process.counts[counter].fetch_add(1, std::memory_order_relaxed); }
 
-// Whatever fails here for capture, the program gets its queue: one whose packets are not seen works as any
-// other, and the file says so.
 Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
                        uint32_t private_bytes, uint32_t group_bytes, Queue** queue) {
-  const uint32_t number = agent_number(agent);
-  if (number == kMostAgents || queue == nullptr || !Session::get().running()) {
-    const Status made =
-        g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
-    if (made == kSuccess && number == kMostAgents) count(kCount_plain_queues);
+  const Asked asked{agent, agent_number(agent), size,        type,   callback,
+                    data,  private_bytes,       group_bytes, nullptr};
+  if (asked.number == kMostAgents || queue == nullptr || !Session::get().running()) {
+    const Status made = make_as_asked(asked, queue);
+    if (made == kSuccess && asked.number == kMostAgents) count(kCount_plain_queues);
     return made;
   }
   Locked locked(&g_lock);
-  if (g_runtime.is_behind_another) {
-    const Status made =
-        g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
-    if (made != kSuccess || observe(*queue, number)) return made;
-    // The other tool made a plain queue: an intercept queue of ours takes its place.
-    g_runtime.queue_destroy(*queue);  // a plain one
+  return make_seen(asked, queue);
+}
+
+// Of another version the size of a descriptor is not known, so that there is no way to the second one.
+Status on_create_queues(Agent agent, QueueDescriptor* descriptors, uint32_t number_of) {
+  const uint32_t number = agent_number(agent);
+  const bool is_known =
+      descriptors != nullptr && number_of != 0 && descriptors[0].version == kDescriptorVersion;
+  if (!is_known || number == kMostAgents || !Session::get().running()) {
+    const Status made = g_runtime.create_queues(agent, descriptors, number_of);
+    if (made != kSuccess || !Session::get().running()) return made;
+    count(kCount_other_queues);
+    if (number != kMostAgents)
+      Session::get().add_note(format::kNoteHsa, "queues are made in a way that this version does not know");
+    return made;
   }
-  Status status = kErrorOutOfResources;
-  if (g_runtime.must_not_overflow && size >= kLeastPackets && size <= kWidestAsked)
-    // Asked for wider first; a runtime that refuses the size is asked for the program's own.
-    status = g_runtime.intercept_create(agent, kWider * size, type, callback, data, private_bytes,
-                                        group_bytes, queue);
-  if (status != kSuccess && size >= kLeastPackets)
-    status = g_runtime.intercept_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
-  if (status != kSuccess)
-    return make_plain(agent, number, size, type, callback, data, private_bytes, group_bytes, queue, status);
-  TracedQueue* traced = make_queue(*queue, size, number, false);
-  if (traced == nullptr || g_runtime.intercept_register(*queue, on_packets, traced) != kSuccess) {
-    count(kCount_plain_queues);
-    define(*queue, number, traced != nullptr ? traced->number : ++g_numbers, format::QueueState::kPlain,
-           kErrorOutOfResources);
-    return kSuccess;
+  Status first = kSuccess;
+  for (uint32_t i = 0; i < number_of; ++i) {
+    const Status made = make_described(agent, number, descriptors[i]);
+    if (first == kSuccess) first = made;
   }
-  // Otherwise the GPU writes no stamps into signals.
-  g_runtime.set_profiler_enabled(*queue, 1);
-  count(kCount_queues);
-  define(*queue, number, traced->number, format::QueueState::kTraced, kSuccess);
-  return kSuccess;
+  return first;
 }
 
 // The lock is not held in the runtime's call, which may wait for a thread that makes a queue. So another one

@@ -19,6 +19,7 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
 Status on_queue_destroy(Queue* queue);
 Status on_counted_acquire(Agent agent, uint32_t type, uint32_t priority, ErrorCallback callback, void* data,
                           uint64_t flags, Queue** queue);
+Status on_create_queues(Agent agent, QueueDescriptor* descriptors, uint32_t count);
 
 // Records what has ended on all queues. How many kernels; `open`: how many are on their way.
 uint64_t collect_all(ThreadLog* log, uint64_t* open);

@@ -13,11 +13,14 @@ namespace {
 constexpr char kOurs[] = LOCKSTEP_LIB_DIR "/liblockstep-hsa.so",
                kOther[] = LOCKSTEP_LIB_DIR "/liblockstep-other-hsa-tool.so",
                kDevice[] = LOCKSTEP_LIB_DIR "/software-gpu",
-               kRocm[] = LOCKSTEP_SOURCE_DIR "/build/rocm/usr/lib/x86_64-linux-gnu";
+               kRocm[] = LOCKSTEP_SOURCE_DIR "/build/rocm/usr/lib/x86_64-linux-gnu",
+               kSystem[] = "/usr/lib/x86_64-linux-gnu";
 
-bool is_there(const char* library) {
-  return std::filesystem::exists(std::string(kRocm) + "/" + library) ||
-         std::filesystem::exists(std::string("/usr/lib/x86_64-linux-gnu/") + library);
+bool is_unpacked(const std::string& library) {
+  return std::filesystem::exists(std::string(kRocm) + "/" + library);
+}
+bool is_there(const std::string& library) {
+  return is_unpacked(library) || std::filesystem::exists(std::string(kSystem) + "/" + library);
 }
 
 class RocrTest : public OneFileTest {
@@ -31,7 +34,8 @@ class RocrTest : public OneFileTest {
     environment.try_emplace("HSA_TOOLS_LIB", kOurs);
     environment.try_emplace("LOCKSTEP_DIR", run_.path());
     environment["ASAN_OPTIONS"] = "detect_leaks=0";  // of a runtime that is not ours
-    environment["LD_LIBRARY_PATH"] = std::string(kDevice) + ":" + kRocm;
+    std::string& path = environment["LD_LIBRARY_PATH"];
+    path += (path.empty() ? "" : ":") + std::string(kDevice) + ":" + kRocm;
     return environment;
   }
   nlohmann::json run(std::vector<std::string> argv, std::map<std::string, std::string> environment = {}) {
@@ -88,6 +92,26 @@ TEST_F(RocrTest, SignalledOnesAreStampedByTheDeviceAndNoSignalLeaks) {
   EXPECT_EQ(f.counters()["barriers added"], 200u);
   EXPECT_EQ(f.finished().size(), 200u);
   f.expect_sums();
+}
+
+// Its release is in the name of the runtime's file. The program must run as it does without us.
+TEST_F(RocrTest, Rocm72IsLeftAloneUnlessItIsSaidToBePatched) {
+  const std::string folder = run_.path() + "/rocm", real = folder + "/libhsa-runtime64.so.1.18.70201";
+  std::filesystem::create_directory(folder);
+  const std::string name = "libhsa-runtime64.so.1";
+  const std::string theirs = is_unpacked(name) ? std::string(kRocm) + "/" + name : kSystem + ("/" + name);
+  std::filesystem::copy_file(theirs, real);
+  std::filesystem::create_symlink(real, folder + "/" + name);
+  for (const char* setting : {"", "patched"}) {
+    RunDirectory run;
+    RocrTest::run({"lockstep-rocr-job", "--dispatches", "100"},
+                  {{"LOCKSTEP_DIR", run.path()}, {"LOCKSTEP_HSA", setting}, {"LD_LIBRARY_PATH", folder}});
+    const HsaFile f(run.files().at(0));
+    const bool is_patched = *setting != 0;
+    EXPECT_EQ(f.finished().size(), is_patched ? 100u : 0u);
+    EXPECT_EQ(f.note(format::kNoteHsa).find("ROCm 7.2 can crash") != std::string::npos, !is_patched)
+        << f.note(format::kNoteHsa);
+  }
 }
 
 TEST_F(RocrTest, GpusUnderEveryMask) {

@@ -5,7 +5,10 @@
 #include "capture/hsa/runtime.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 namespace lockstep::capture::hsa {
 namespace {
@@ -23,6 +26,24 @@ bool take(void* table, size_t offset, Function* function) {
   return *function != nullptr;
 }
 
+// Whom the runtime calls when somebody calls `name`: is it the function in this slot?
+bool g_is_tried = false;
+template <class... Arguments>
+Status try_out(Arguments...) {
+  g_is_tried = true;
+  return kSuccess;
+}
+template <class... Arguments>
+bool leads_to(void* exported, void** slot, Status (*)(Arguments...)) {
+  void* const theirs = *slot;
+  *slot = reinterpret_cast<void*>(&try_out<Arguments...>);
+  g_is_tried = false;
+  // In another slot the runtime refuses the call: there is no agent.
+  reinterpret_cast<Status (*)(Arguments...)>(exported)(Arguments{}...);
+  *slot = theirs;
+  return g_is_tried;
+}
+
 template <class Function>
 void put(void* table, size_t offset, Function theirs, Function ours) {
   if (theirs != nullptr && ours != nullptr) *slot(table, offset) = reinterpret_cast<void*>(ours);
@@ -36,6 +57,37 @@ bool is_within(uint32_t value, uint32_t least, uint32_t most) { return value >= 
 const void* object_of(void* function) {
   Dl_info info{};
   return dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// What the library of `function` exports as `name`, which may be loaded for another library alone.
+void* exported_by(void* function, const char* name) {
+  Dl_info info{};
+  if (dladdr(function, &info) == 0) return nullptr;
+  void* found = dlsym(RTLD_DEFAULT, name);
+  if (found != nullptr && object_of(found) == info.dli_fbase) return found;
+  void* library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  found = dlsym(library, name);
+  dlclose(library);
+  return found;
+}
+
+// As the name of its file ends: 70201 of "libhsa-runtime64.so.1.18.70201". 0: it does not say.
+unsigned long release_of(void* function) {
+  Dl_info info{};
+  char path[PATH_MAX];
+  if (dladdr(function, &info) == 0 || realpath(info.dli_fname, path) == nullptr) return 0;
+  const char* last = strrchr(path, '.');
+  return last != nullptr ? strtoul(last + 1, nullptr, 10) : 0;
+}
+
+// nullptr: the runtime has no such function, or not in this slot.
+template <class Function>
+void take_proven(const RootTable* root, size_t offset, const char* name, void* of_runtime,
+                 Function* function) {
+  if (!take(root->ext, offset, function)) return;
+  void* exported = exported_by(of_runtime, name);
+  if (exported == nullptr || !leads_to(exported, slot(root->ext, offset), *function)) *function = nullptr;
 }
 
 }  // namespace
@@ -98,14 +150,19 @@ bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size
   take(root->ext, ext_slot::kPoolFree, &r.pool_free);
   take(root->core, core_slot::kMemoryFree, &r.memory_free);
   r.copy_on_engine = nullptr;
-  r.counted_acquire = nullptr;
   if (moved) take(root->ext, ext_slot::kCopyOnEngine, &r.copy_on_engine);
-  // The slot is known in a table of this size alone, and may mean something else in others.
-  if (ext.minor == ext_slot::kTableOfCounted) take(root->ext, ext_slot::kCountedAcquire, &r.counted_acquire);
-  const void *makes_queues = object_of(reinterpret_cast<void*>(r.queue_create)),
-             *runs = object_of(reinterpret_cast<void*>(r.agent_get_info));
-  r.is_behind_another = makes_queues != runs;
+  take(root->ext, ext_slot::kSetMask, &r.set_mask);
+  void* const of_runtime = reinterpret_cast<void*>(r.agent_get_info);
+  take_proven(root, ext_slot::kCountedAcquire, "hsa_amd_counted_queue_acquire", of_runtime,
+              &r.counted_acquire);
+  take_proven(root, ext_slot::kCreateQueues, "hsa_amd_queue_create", of_runtime, &r.create_queues);
+  if (moved) take(root->ext, ext_slot::kNewSetPriority, &r.set_priority);
+  const auto is_anothers = [&](auto function) {
+    return function != nullptr && object_of(reinterpret_cast<void*>(function)) != object_of(of_runtime);
+  };
+  r.is_behind_another = is_anothers(r.queue_create) || is_anothers(r.create_queues);
   r.must_not_overflow = root->version.major < 2;
+  r.overruns_its_buffer = release_of(of_runtime) / 100 == 702;
   return true;
 }
 
@@ -115,6 +172,7 @@ void replace(const RootTable* root, const Runtime& theirs, const Replacements& o
   put(root->core, core_slot::kExecutableFreeze, theirs.executable_freeze, ours.executable_freeze);
   put(root->core, core_slot::kExecutableDestroy, theirs.executable_destroy, ours.executable_destroy);
   put(root->ext, ext_slot::kCountedAcquire, theirs.counted_acquire, ours.counted_acquire);
+  put(root->ext, ext_slot::kCreateQueues, theirs.create_queues, ours.create_queues);
   put(root->ext, ext_slot::kMemoryAsyncCopy, theirs.memory_async_copy, ours.memory_async_copy);
   put(root->ext, ext_slot::kCopyOnEngine, theirs.copy_on_engine, ours.copy_on_engine);
   put(root->ext, ext_slot::kPoolAllocate, theirs.pool_allocate, ours.pool_allocate);

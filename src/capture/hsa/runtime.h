@@ -33,6 +33,9 @@ struct Runtime {
   // May be nullptr: not in this runtime.
   CopyOnEngine copy_on_engine;
   CountedAcquire counted_acquire;
+  CreateQueues create_queues;
+  SetPriority set_priority;
+  SetMask set_mask;
   IteratePools iterate_pools;
   PoolAllocate pool_allocate;
   MemoryFree pool_free, memory_free;
@@ -40,6 +43,9 @@ struct Runtime {
   bool is_behind_another;
   // Before ROCm 6: an intercept queue fails when it overflows and several packets come of one.
   bool must_not_overflow;
+  // ROCm 7.2: more than 256 packets of an intercept queue that cross the end of its ring go past a buffer of
+  // the runtime's, whatever the tool does.
+  bool overruns_its_buffer;
 };
 
 // What of ours takes the place of theirs.
@@ -49,13 +55,16 @@ struct Replacements {
   ExecutableFreeze executable_freeze;
   ExecutableDestroy executable_destroy;
   CountedAcquire counted_acquire;
+  CreateQueues create_queues;
   MemoryAsyncCopy memory_async_copy;  // nullptr: copies are left alone
   CopyOnEngine copy_on_engine;
   PoolAllocate pool_allocate;  // nullptr: arguments are not read
   MemoryFree pool_free, memory_free;
 };
 
-// False, and why, where the tables are of a version that is not known, or lack a slot.
+// False, and why, where the tables are of a version that is not known, or lack a slot. On OnLoad's thread: a
+// slot that may be another function's is tried by a call of the function that the runtime exports, with a
+// function of ours in the slot.
 bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size);
 // Puts our functions into the tables, each where the runtime has one of its own. On OnLoad's thread, before
 // any queue.

@@ -19,7 +19,7 @@ namespace lockstep::cli::trace {
 namespace {
 
 constexpr const char *kHsaTools = "HSA_TOOLS_LIB", *kOldTools = "HSA_TOOLS_ROCPROFILER_V1_TOOLS",
-                     *kSdkTools = "ROCP_TOOL_LIBRARIES";
+                     *kSdkTools = "ROCP_TOOL_LIBRARIES", *kDeviceQueues = "DEBUG_CLR_AQL_DEV_QUEUE";
 
 std::vector<std::string> words_of(const char* variable, char separator) {
   const char* set = std::getenv(variable);
@@ -102,7 +102,7 @@ std::string unknown_word() {
   for (const std::string& word : words_of(format::kHsaSetting, ',')) {
     constexpr std::string_view kKnown[] = {
         format::kHsaOff, format::kHsaCopies, format::kHsaNoArguments, format::kHsaDeviceArguments,
-        format::kHsaSdk, format::kHsaRanges, format::kHsaPrint};
+        format::kHsaSdk, format::kHsaRanges, format::kHsaPatched,     format::kHsaPrint};
     if (std::find(std::begin(kKnown), std::end(kKnown), word) == std::end(kKnown))
       return std::string(format::kHsaSetting) + " has a word that nobody knows, and that is ignored: \"" +
              word + '"';
@@ -135,6 +135,8 @@ void set_amd_environment(const CaptureLibraries& libraries) {
   hsa.add_ours();
   // Not over what the user has set: 0 may be meant, and no_amd_times() warns of it.
   setenv(kOldTools, "1", 0);
+  // A queue of HIP's that lies in GPU memory cannot be intercepted.
+  setenv(kDeviceQueues, "0", 0);
 }
 
 bool expects_hsa(const CaptureLibraries& libraries) {
@@ -157,6 +159,9 @@ std::string no_amd_times(const CaptureLibraries& libraries) {
   if (is_switched_off(kOldTools))
     return std::string(kOldTools) + " is " + std::getenv(kOldTools) +
            ": a process with rocprofiler's SDK will not load our library";
+  if (std::getenv(kDeviceQueues) != nullptr && !is_switched_off(kDeviceQueues))
+    return std::string(kDeviceQueues) + " is " + std::getenv(kDeviceQueues) +
+           ": kernels on queues in GPU memory are not recorded";
   return {};
 }
 

@@ -284,6 +284,32 @@ TEST(DeviceComms, OperationsOfAGraphThatDifferDoSoInTheirChannels) {
   EXPECT_EQ(other.joined(), 1u) << "the order is not the capture's";
 }
 
+TEST(DeviceComms, OperationsOfSeveralGraphsAreKnownByChannelsOfTheirOwn) {
+  const auto job_of = [](uint8_t other) {
+    AmdJob job;
+    job.operation(7);
+    job.capture(10, 2);
+    job.capture(11, 4);
+    job.operation(8);
+    job.capture(12, other);
+    // The second graph twice, the first, the second.
+    for (int i = 0; i < 2; ++i) job.kernel(kKey, 12, 0, other);
+    job.kernel(kKey, 10, 0, 2);
+    job.kernel(kKey, 11, 0, 4);
+    job.kernel(kKey, 12, 0, other);
+    return job;
+  };
+  AmdJob job = job_of(8);
+  EXPECT_EQ(job.joined(), 7u);
+  EXPECT_EQ(job.loss("graph_kernel"), 0u);
+  AmdJob equal = job_of(4);
+  EXPECT_EQ(equal.joined(), 2u) << "a kernel of four blocks may be of either graph";
+  EXPECT_EQ(equal.loss("graph_kernel"), 5u);
+  AmdJob other = job_of(8);
+  other.trace.kernels.blocks[4] = 4;  // of the first graph's first
+  EXPECT_EQ(other.joined(), 2u) << "the order is not the capture's";
+}
+
 TEST(DeviceComms, ReplaysThatCannotBeToldApartAreCounted) {
   AmdJob two_graphs;
   two_graphs.operation(7);

@@ -337,24 +337,55 @@ bool GraphReplays::is_in_order(const DeviceComms::Replays& replays, std::span<co
   return true;
 }
 
+// Of several graphs: each kernel's launch is the only captured one with as many channels as it has blocks, if
+// the kernels of each stretch then come in its order, again and again.
+std::vector<size_t> GraphReplays::nodes_by_channels(const DeviceComms::Replays& replays,
+                                                    std::span<const size_t> nodes) {
+  struct Place {
+    uint32_t epoch, position;  // of the stretch; in it
+    size_t node;
+  };
+  std::map<uint32_t, Place> places;            // by channels
+  std::map<uint32_t, uint32_t> lengths, next;  // by epoch
+  for (const size_t node : nodes) {
+    const uint32_t channels = channels_of(nodes_[node].launch), epoch = nodes_[node].epoch;
+    if (channels == 0 || !places.emplace(channels, Place{epoch, lengths[epoch]++, node}).second) return {};
+  }
+  std::vector<size_t> found;
+  for (const uint32_t kernel : replays.kernels) {
+    const auto place = kernel == kNoRow ? places.end() : places.find(trace_.kernels.blocks[kernel]);
+    if (place == places.end()) return {};
+    const auto [epoch, position, node] = place->second;
+    const uint32_t call = calls_of(nodes_[node].launch)[0].row;
+    if (next[epoch] != position || !works_.may_run(kernel, trace_.calls.shape[call])) return {};
+    next[epoch] = (position + 1) % lengths[epoch];
+    found.push_back(node);
+  }
+  const auto is_whole = [](const auto& of_epoch) { return of_epoch.second == 0; };
+  return std::all_of(next.begin(), next.end(), is_whole) ? found : std::vector<size_t>{};
+}
+
 void GraphReplays::add_runs(const DeviceComms::Replays& replays) {
   std::vector<size_t> nodes;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (trace_.calls.comm[nodes_[i].launch] == replays.comm) nodes.push_back(i);
   }
-  if (!is_in_order(replays, nodes)) {
+  std::vector<size_t> node_of;  // by kernel of the replays
+  if (is_in_order(replays, nodes)) {
+    for (size_t i = 0; i < replays.kernels.size(); ++i) node_of.push_back(nodes[i % nodes.size()]);
+  } else if (node_of = nodes_by_channels(replays, nodes); node_of.empty()) {
     unjoined_ += replays.kernels.size();
     return;
   }
-  for (size_t node = 0; node < nodes.size(); ++node) {
-    int64_t over_ns = 0;
-    for (size_t i = node; i < replays.kernels.size(); i += nodes.size()) {
-      const uint32_t kernel = replays.kernels[i];
-      if (kernel == kNoRow) continue;
-      runs_.push_back({nodes[node], kernel, std::max(over_ns, launch_ns(kernel))});
-      over_ns = trace_.kernels.end_ns[kernel];
-    }
+  std::map<size_t, std::vector<Run>> runs;  // by node
+  for (size_t i = 0; i < replays.kernels.size(); ++i) {
+    const uint32_t kernel = replays.kernels[i];
+    if (kernel == kNoRow) continue;
+    std::vector<Run>& of_node = runs[node_of[i]];
+    const int64_t over_ns = of_node.empty() ? 0 : trace_.kernels.end_ns[of_node.back().kernel];
+    of_node.push_back({node_of[i], kernel, std::max(over_ns, launch_ns(kernel))});
   }
+  for (const auto& [node, of_node] : runs) runs_.insert(runs_.end(), of_node.begin(), of_node.end());
 }
 
 void GraphReplays::list_tasks() {

@@ -13,7 +13,9 @@
 // On AMD's GPUs kernels name no graph and no node, but their communicator (DeviceComms). If its launches were
 // captured in one stretch, replays run them in their order, again and again; and that is only believed where
 // no other order could give a kernel another operation: all of the communicator's captured operations are
-// alike, or differ in their channels, which are the kernel's blocks.
+// alike, or differ in their channels, which are the kernel's blocks. If they were captured in several, any of
+// these graphs may have run at any time: what is left are the channels, if no two captured launches of the
+// communicator have as many.
 //
 // Each replay of each operation is an operation. Where NCCL reports replays itself (a task on a callback
 // thread of CUDA: it does so with KernelCh, or when there is network work), those are the operations, and get
@@ -88,6 +90,8 @@ class GraphReplays {
   void add_runs(const Graph& graph);
   void add_runs(const DeviceComms::Replays& replays);
   bool is_in_order(const DeviceComms::Replays& replays, std::span<const size_t> nodes);
+  // By kernel of the replays; none: they cannot be told apart.
+  std::vector<size_t> nodes_by_channels(const DeviceComms::Replays& replays, std::span<const size_t> nodes);
   bool are_alike(uint32_t launch, uint32_t other) const;
   uint32_t channels_of(uint32_t launch) const;
   void list_captured_calls();

@@ -44,7 +44,7 @@ void EventBuilder::reserve(const RecordCensus& census) {
   more(trace_.proxy_ctrls, sum({Kind::kProxyCtrl}));
   more(trace_.net_events, sum({Kind::kNetPlugin}));
   more(trace_.marks, sum({Kind::kMark}));
-  more(trace_.kernels, sum({Kind::kKernel, Kind::kCopy}));
+  more(trace_.kernels, sum({Kind::kKernel, Kind::kCopy, Kind::kDispatch, Kind::kQueuedCopy}));
   more(trace_.launches, sum({Kind::kLaunchCall}));
   more(trace_.ranges, sum({Kind::kRange}));
   gpu_work_.reserve(sum({Kind::kDispatch, Kind::kQueuedCopy}));

@@ -154,7 +154,7 @@ void GpuWork::lose_open() {
 
 GpuWork::Span GpuWork::finish() {
   Span seen;
-  uint64_t without_times = 0, without_signal = 0, unplaced = 0;
+  uint64_t without_times = 0, without_signal = 0, unplaced = 0, open = 0;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     const auto correlation = static_cast<uint32_t>(i + 1);
@@ -169,9 +169,11 @@ GpuWork::Span GpuWork::finish() {
       add_kernel(piece, correlation);
       seen.first_ns = seen.first_ns == 0 ? piece.start_ns : std::min(seen.first_ns, piece.start_ns);
       seen.last_ns = std::max(seen.last_ns, piece.end_ns);
+    } else {
+      ++open;
     }
   }
-  lose_open();
+  if (open != 0) lose_open();
   losses_.add("no_gpu_times", without_times, [&] {
     return "kernels and copies of which the GPU gave no times" +
            (without_signal == 0 ? std::string()

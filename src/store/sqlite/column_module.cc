@@ -71,11 +71,6 @@ int next(sqlite3_vtab_cursor* cursor) {
 
 int at_end(sqlite3_vtab_cursor* cursor) { return cursor_of(cursor)->row >= cursor_of(cursor)->table->rows; }
 
-template <class T>
-T element(const BoundColumn& column, size_t row) {
-  return static_cast<const T*>(column.data)[row];
-}
-
 // Called once for each value of the run.
 int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
   const Cursor* cursor = cursor_of(base);
@@ -111,35 +106,6 @@ const sqlite3_module kModule = [] {
 }();
 
 }  // namespace
-
-std::optional<int64_t> stored_value(const BoundColumn& column, size_t row) {
-  switch (column.how) {
-    case BoundColumn::How::kU8:
-      return element<uint8_t>(column, row);
-    case BoundColumn::How::kU16:
-      return element<uint16_t>(column, row);
-    case BoundColumn::How::kI32:
-      return element<int32_t>(column, row);
-    case BoundColumn::How::kI64:
-      return element<int64_t>(column, row);
-    case BoundColumn::How::kU32:
-      if (const auto value = element<uint32_t>(column, row); value != model::kNoRow) return value;
-      break;
-    // SQLite has no unsigned numbers: those above 2^63 are stored as negative ones and read back by the same
-    // cast.
-    case BoundColumn::How::kU64:
-      if (const auto value = element<uint64_t>(column, row); value != model::kNoSeq)
-        return static_cast<int64_t>(value);
-      break;
-    case BoundColumn::How::kMapped:
-      if (const auto value = element<uint32_t>(column, row); value < column.limit) return column.map[value];
-      break;
-    case BoundColumn::How::kReference:
-      if (const auto value = element<uint32_t>(column, row); value < column.limit) return column.base + value;
-      break;
-  }
-  return std::nullopt;
-}
 
 Result<void> register_source(const Database& database, const TableLayout& layout, const BoundTable* table) {
   std::string name = "source_" + std::string(layout.name);

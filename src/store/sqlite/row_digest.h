@@ -18,10 +18,17 @@ class RowDigest {
  public:
   static constexpr int64_t kNull = 0x5bd1e9955bd1e995;  // stands for NULL
 
-  void add(size_t column, int64_t value) {
+  // What a value adds to its row.
+  static uint64_t term(size_t column, int64_t value) {
     uint64_t mixed = (static_cast<uint64_t>(value) ^ (column * kOdd)) * kOther;
     mixed ^= mixed >> 32;
-    row_ += mixed * kOdd;
+    return mixed * kOdd;
+  }
+  void add(size_t column, int64_t value) { row_ += term(column, value); }
+  // A row by the sum of its terms.
+  void add_row(uint64_t terms) {
+    row_ += terms;
+    end_row();
   }
   void end_row() {
     digest_ = std::rotl(digest_ ^ row_, 29) * kOther;

@@ -43,6 +43,8 @@ class TraceWriter {
   TraceWriter() = default;
   // Appends the bound rows of one table and remembers which trace they came from.
   Result<void> insert(TableId id);
+  // Returns how many.
+  Result<uint64_t> copy_rows(TableId id);
   Result<void> add_part(int64_t trace, std::string_view table, int64_t first, uint64_t rows, int64_t digest);
   // Joins network operations to those of the process that they were done for (PXN), once all are there.
   Result<uint64_t> join_foreign();
