@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/log_rules/symptoms.h"
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "model/restarts.h"
@@ -237,6 +238,7 @@ bool is_enough(const Coverage& coverage) {
 }
 
 namespace {
+using analysis::log_rules::first_symptom;
 using readers::nccl_log::LineKind;
 using readers::nccl_log::LogModel;
 
@@ -296,6 +298,21 @@ void state_of_logs(const DiagnosedRun& run, uint64_t warned, Finding& finding) {
             "recordings of it along with the logs.";
 }
 
+// What somebody says of the job beside logs that show no trouble.
+void add_symptom(const DiagnosedRun& run, Finding& finding) {
+  for (const Evidence& evidence : run.evidence) {
+    const auto found = evidence.logs == nullptr ? std::nullopt : first_symptom(*evidence.logs);
+    if (!found) continue;
+    finding.id = FindingId::kEvidenceMissingSymptom;
+    finding.statement += "; the text describes " + std::string(found->what) + ": " + std::string(found->text);
+    finding.evidence.insert(finding.evidence.begin(), evidence.logs->files[found->where->file] + ':' +
+                                                          std::to_string(found->where->line) + ": " +
+                                                          found->where->text);
+    finding.advice = std::string(found->advice) + (ends_while_it_starts(run) ? " " + finding.advice : "");
+    return;
+  }
+}
+
 uint64_t warnings(const DiagnosedRun& run) {
   uint64_t count = 0;
   for (const Evidence& evidence : run.evidence) {
@@ -329,7 +346,10 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
                      format_count(matched) + (matched == 1 ? " was" : " were") +
                      " seen on all their ranks: too little to call the job healthy";
   finding.advice = "Give the files of all ranks together.";
-  if (logs_alone) state_of_logs(run, warned, finding);
+  if (logs_alone) {
+    state_of_logs(run, warned, finding);
+    add_symptom(run, finding);
+  }
   finding.needed_evidence =
       "capture files of all ranks (lockstep trace), Flight Recorder dumps, or snapshots of NCCL's RAS";
   return finding;

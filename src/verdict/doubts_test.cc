@@ -287,6 +287,15 @@ TEST(Enough, OfLogsAloneIsSaidWhatTheyShow) {
       "h1:7:7 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 1 cudaDev 0 busId 1b000 - Init COMPLETE\n";
   EXPECT_EQ(little_of(start + made).statement,
             "the logs show no problem, but cannot show that the job is healthy");
+  const Finding described = little_of("The trainer hangs at its start.\n" + start);
+  EXPECT_EQ(id_text(described.id), "evidence-missing.symptom");
+  EXPECT_EQ(
+      described.statement,
+      "the logs show how NCCL starts, and no communicator that is complete; the text describes a hang: The "
+      "trainer hangs at its start.");
+  EXPECT_EQ(described.evidence, std::vector<std::string>{"job.log:1: The trainer hangs at its start."});
+  EXPECT_NE(described.advice.find("py-spy"), std::string::npos);
+  EXPECT_NE(described.advice.find("`Bootstrap`"), std::string::npos);
   const Finding finding = little_of(start + "widget: error: the frobnicator is empty\n");
   EXPECT_EQ(finding.statement, "1 line may report an error in words that Lockstep does not know");
   EXPECT_EQ(finding.evidence, std::vector<std::string>{"job.log:2: widget: error: the frobnicator is empty"});

@@ -175,7 +175,8 @@ std::optional<Hit> nothing_understood(const View& view) {
   Hit hit;
   uint64_t files = 0;
   for (size_t file = 0; file < model.states.size(); ++file) {
-    if (model.states[file].is_understood || model.states[file].errors > 0) continue;
+    const auto& state = model.states[file];
+    if (state.is_understood || state.errors > 0 || state.symptom) continue;
     ++files;
     if (hit.evidence.size() < Hit::kEvidenceMost) hit.evidence.push_back(model.files[file]);
   }

@@ -30,11 +30,15 @@ bool is_consequence(const View& view, const std::string& text) {
   if (is_reported) return true;
   static const Pattern kExit("(exitcode: {int})"), kCode("return code = {int}"), kDied("exit code: {int}"),
       kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}"),
-      kRemote("exited with exit code {int}");
-  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned, &kRemote}) {
+      kRemote("exited with exit code {int}"), kReport("exitcode  : {int} (pid: "),
+      kLightning("terminated with code {int}"), kStatus("non-zero exit status {int}"),
+      kNamed("died with <Signals.{skip}: {int}");
+  for (const Pattern* pattern :
+       {&kExit, &kCode, &kDied, &kSignal, &kSpawned, &kRemote, &kReport, &kLightning, &kStatus, &kNamed}) {
     const size_t at = text.find(pattern->head());
     if (at == std::string::npos || !pattern->match(std::string_view(text).substr(at), captures)) continue;
-    const int64_t code = to_int(captures[0]), signal = pattern == &kSignal ? code : signal_of(code);
+    const int64_t code = to_int(captures[0]),
+                  signal = pattern == &kSignal || pattern == &kNamed ? code : signal_of(code);
     // SIGTERM (15) and SIGINT (2) come from outside. SIGABRT (6) and exit code 1 may be a watchdog's doing,
     // if one gave up.
     return code == 0 || code == 15 || signal == 15 || signal == 2 || (gave_up && (signal == 6 || code == 1));

@@ -108,7 +108,7 @@ Finding finding_of(const Row& row, const View& view, bool is_amd, Hit hit) {
   Finding finding(row.id);
   if (hit.severity) finding.severity = *hit.severity;
   finding.statement = filled(row.text, view, hit);
-  finding.advice = advice_of(row, is_amd);
+  finding.advice = hit.advice.empty() ? advice_of(row, is_amd) : hit.advice;
   finding.effect = hit.effect;
   finding.comm = std::move(hit.comm);
   finding.func = std::move(hit.func);

@@ -35,6 +35,7 @@ struct Hit {
   std::string what;                               // stands for {what} in the row's text
   std::vector<std::string> values;                // {1}, {2}, ... in the row's text
   std::optional<Severity> severity;               // where it is not the row's
+  std::string_view advice;                        // the same; of static storage
   std::optional<Effect> effect;
   std::string comm, func;  // as in a finding
   std::optional<uint64_t> op_index;

@@ -175,11 +175,13 @@ bool old_weak_head(std::string_view line, Head& head) {
 // "WARN: Function: create Line: 459: body" of the test programs of AWS' plugin.
 bool plugin_test_head(std::string_view line, Head& head) {
   static const Pattern kHead("WARN: Function: {word} Line: {int}: NET/{rest}");
+  constexpr size_t kMarkReach = 64;  // of a launcher's
+  const size_t begin = line.substr(0, kMarkReach).find(kHead.head());
   Captures captures;
-  if (!kHead.match(line, captures)) return false;
-  head.prefix = {};
+  if (begin == kNo || !kHead.match(line.substr(begin), captures)) return false;
+  head.prefix = line.substr(0, begin);
   head.level = Level::kWarn;
-  head.body = line.substr(line.find(": NET/") + 2);
+  head.body = line.substr(line.find(": NET/", begin) + 2);
   return true;
 }
 

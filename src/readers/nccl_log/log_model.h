@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct Evidence {
   std::string text;
 };
 
+// What people describe in words of their own (symptoms.h).
+enum class Symptom : uint8_t { kHang, kCrash, kTimeout, kWrongResults, kSlow, kFailure };
+
 // How far a file can be believed.
 struct FileState {
   uint64_t damaged_lines = 0, first_damaged = 0;  // the latter's number, from 1
@@ -37,6 +41,8 @@ struct FileState {
   bool is_understood = false;                     // a line of it was
   uint64_t errors = 0;                            // lines that nobody here knows and that report an error
   std::vector<Evidence> first_errors;             // at most kErrorsMost
+  std::optional<Symptom> symptom;                 // the first that somebody describes, near its beginning
+  Evidence symptom_at;                            // where
   static constexpr size_t kErrorsMost = 3;
   bool is_damaged() const { return damaged_lines > 0 || has_holes; }
 };

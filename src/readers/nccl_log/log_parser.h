@@ -41,7 +41,8 @@ class LogParser {
   bool beheaded(std::string_view text);
   std::string_view respaced(std::string_view text);
   uint32_t process_without_name(int32_t rank);
-  void lone_frame();
+  void lone_words();
+  bool takes_symptom(std::string_view text);
   void unknown_text(std::string_view text);
   void forgive_a_cut_end();
   bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;

@@ -8,6 +8,7 @@
 #include "base/lines/markup.h"
 #include "readers/nccl_log/log_parser.h"
 #include "readers/nccl_log/paste.h"
+#include "readers/nccl_log/symptoms.h"
 #include "readers/nccl_log/word_filter.h"
 #include "readers/nccl_log/wrap_width.h"
 
@@ -16,11 +17,14 @@ namespace {
 
 constexpr size_t kNo = std::string_view::npos;
 constexpr size_t kSample = 64 << 10;
-constexpr size_t kLongestMark = 96;  // of launchers' and frameworks' before a head of NCCL's
-constexpr size_t kMarkMost = 16;     // of a launcher's mark: "[rank12345]:"
+constexpr size_t kLongestMark = 96;      // of launchers' and frameworks' before a head of NCCL's
+constexpr size_t kMarkMost = 16;         // of a launcher's mark: "[rank12345]:"
+constexpr uint64_t kSymptomLines = 200;  // within which people say what the matter is
 
 // Words that whoever prints them uses of a failure; in prose and names of files they stand as well.
 bool reports_error(std::string_view text) {
+  // A heading of a page, and a setting of PyTorch.
+  if (text.starts_with("##") || text.find("ERROR_HANDLING") != kNo) return false;
   constexpr std::string_view kWords[] = {"Error",   "error:",  "ERROR",  " error ",  "Exception",
                                          "failed",  "Failed",  "FAILED", "imed out", "fatal",
                                          "Aborted", "refused", "FATAL"};
@@ -78,7 +82,7 @@ void LogParser::end_file() {
     const uint32_t process = process_without_name(rank_of_prefix(mark));
     if (process != kNobody) keep(LineKind::kTracebackCut, process, false, captures);
   }
-  lone_frame();
+  lone_words();
   model_.coverage.cut_lines += splitter_.cut_lines();
   model_.coverage.cut_bytes += splitter_.cut_bytes();
   model_.coverage.zero_bytes += splitter_.zero_bytes();
@@ -86,17 +90,28 @@ void LogParser::end_file() {
   model_.states.back().is_open = splitter_.is_open();
 }
 
-// Where nothing else is understood, a stack without its words still tells where a rank failed.
-void LogParser::lone_frame() {
+// Where nothing else is understood, an exception without its stack still tells what happened, and a stack
+// without its words where a rank failed.
+void LogParser::lone_words() {
   FileState& state = model_.states.back();
-  const std::string_view frame = program_.lone_frame(line_);
-  if (state.is_understood || frame.empty()) return;
+  if (state.is_understood) return;
+  std::string mark;
+  uint64_t number = 0;
+  LineKind kind = LineKind::kProgramRaised;
+  std::string_view words = program_.lone_exception(mark, number);
+  if (words.empty()) {
+    kind = LineKind::kFrameAlone;
+    words = program_.lone_frame(number);
+    mark = words;
+  }
+  if (words.empty()) return;
   state.is_understood = true;
-  line_text_ = frame;
+  line_ = number;
+  line_text_ = words;
   Captures captures;
-  captures.text[captures.count++] = frame;
-  const uint32_t process = process_without_name(rank_of_prefix(frame));
-  if (process != kNobody) keep(LineKind::kFrameAlone, process, false, captures);
+  captures.text[captures.count++] = words;
+  const uint32_t process = process_without_name(rank_of_prefix(mark));
+  if (process != kNobody) keep(kind, process, false, captures);
 }
 
 // Of a paste, the last line ends wherever somebody stopped to copy.
@@ -107,10 +122,22 @@ void LogParser::forgive_a_cut_end() {
   --model_.coverage.torn;
 }
 
+// Whether it is what somebody says of the job. A word for any failure stands back behind one that says which.
+bool LogParser::takes_symptom(std::string_view text) {
+  FileState& state = model_.states.back();
+  const bool is_open = !state.symptom || state.symptom == Symptom::kFailure;
+  if (!is_open || line_ > kSymptomLines) return false;
+  const auto symptom = symptom_of(text, text.starts_with("# "));
+  if (!symptom || symptom == state.symptom) return false;
+  state.symptom = symptom;
+  state.symptom_at = here();
+  return true;
+}
+
 // Quoted where nothing better is known of a job.
 void LogParser::unknown_text(std::string_view text) {
   FileState& state = model_.states.back();
-  if (!reports_error(text)) return;
+  if (takes_symptom(text) || !reports_error(text)) return;
   if (state.errors++ < FileState::kErrorsMost) state.first_errors.push_back(here());
 }
 
@@ -186,7 +213,10 @@ void LogParser::headless(std::string_view text) {
   FileState& state = model_.states.back();
   line_text_ = text;
   const bool follows = program_.follows() || (torch_.follows() && !text.empty());
-  if (!follows && !may_speak(text)) return;
+  if (!follows && !may_speak(text)) {
+    takes_symptom(text);
+    return;
+  }
   // A paste may hold a watchdog's words and NCCL's last error in one line.
   const bool is_torch = torch_.line(text, [this] { return here(); });
   if (is_torch) state.is_understood = true;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "base/ascii.h"
@@ -103,6 +104,25 @@ bool is_consequence(std::string_view name, std::string_view text) {
                      [&](std::string_view word) { return text.find(word) != kNo; });
 }
 
+// Where an exception's name or C++'s words for one begin, with words behind them; npos: nowhere. `except
+// ValueError: ...` is source text.
+size_t place_of_exception(std::string_view text) {
+  constexpr std::string_view kWhat = "what():  ";
+  if (const size_t at = text.find(kWhat); at != kNo && at + kWhat.size() < text.size())
+    return at + kWhat.size();
+  for (size_t colon = text.find(": "); colon != kNo; colon = text.find(": ", colon + 1)) {
+    size_t begin = colon;
+    while (begin > 0 && is_name_char(text[begin - 1])) --begin;
+    const std::string_view name = text.substr(begin, colon - begin);
+    const std::string_view last = name.substr(name.rfind('.') + 1);
+    const bool is_class = !last.empty() && last != "Error" && last[0] >= 'A' && last[0] <= 'Z';
+    if (!is_class || exception_of(text.substr(begin)).empty()) continue;
+    const bool is_source = trimmed(text.substr(0, begin)).ends_with("except");
+    if (!is_source && !trimmed(text.substr(colon + 1)).empty()) return begin;
+  }
+  return kNo;
+}
+
 // Of a stack of Python, or of C++ as PyTorch prints it.
 bool is_frame(std::string_view text) {
   const size_t file = text.find("File \"");
@@ -110,7 +130,10 @@ bool is_frame(std::string_view text) {
     const size_t line = text.find("\", line ", file);
     return line != kNo && text.find(", in ", line) != kNo;
   }
-  return text.find("frame #") != kNo && text.find("c10d::") != kNo;
+  constexpr std::string_view kOwners[] = {"c10d::", "c10::", "torch::", "nccl"};
+  return text.find("frame #") != kNo &&
+         std::any_of(std::begin(kOwners), std::end(kOwners),
+                     [&](std::string_view owner) { return text.find(owner) != kNo; });
 }
 
 }  // namespace
@@ -119,7 +142,8 @@ ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
   ++lines_;
   number_ = number;
   ProgramLine line;
-  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line))
+  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line) ||
+      test_row(text, line))
     return line;
   for (const Row& row : rows()) {
     const size_t at = place_of(row.pattern, text, line.captures);
@@ -140,9 +164,12 @@ ProgramLine ProgramParser::line(std::string_view text, uint64_t number) {
     line.last_warning = last_warning_of(text);
     return line;
   }
-  if (tracebacks_.empty() && is_frame(text)) {
+  if (!tracebacks_.empty()) return line;
+  if (is_frame(text)) {
     lone_frame_ = trimmed(text).substr(0, kFrameMost);
     lone_frame_number_ = number_;
+  } else if (lone_exception_.empty()) {
+    exception_alone(text);
   }
   return line;
 }
@@ -229,6 +256,22 @@ void ProgramParser::frame(std::string_view text, const std::string& mark) {
                 std::all_of(text.begin(), text.end(), is_name_char);
 }
 
+void ProgramParser::exception_alone(std::string_view text) {
+  const size_t at = place_of_exception(text);
+  if (at == kNo) return;
+  const std::string_view words = trimmed(text.substr(at));
+  if (is_consequence(words.substr(0, words.find(':')), words)) return;
+  lone_exception_ = words.substr(0, kFrameMost);
+  lone_mark_ = text.substr(0, std::min<size_t>(at, 256));
+  lone_exception_number_ = number_;
+}
+
+std::string_view ProgramParser::lone_exception(std::string& mark, uint64_t& number) const {
+  mark = lone_mark_;
+  number = lone_exception_number_;
+  return lone_exception_;
+}
+
 std::string_view ProgramParser::lone_frame(uint64_t& number) const {
   number = lone_frame_number_;
   return lone_frame_;
@@ -266,6 +309,32 @@ bool ProgramParser::absent_rank(std::string_view text, ProgramLine& line) {
   line.text = words;
   line.captures.text[0] = text.substr(begin, end - begin);
   line.captures.count = 1;
+  return true;
+}
+
+// "size count type redop root time algbw busbw #wrong time algbw busbw #wrong" of nccl-tests, in rows below
+// that heading: what is wrong is counted out of place and in place.
+bool ProgramParser::test_row(std::string_view text, ProgramLine& line) {
+  constexpr uint64_t kRows = 256;
+  constexpr size_t kColumns = 13, kType = 2, kOperation = 3, kWrong = 8, kWrongInPlace = 12;
+  if (text.find("busbw #wrong") != kNo) test_rows_end_ = lines_ + kRows;
+  if (lines_ >= test_rows_end_) return false;
+  std::array<std::string_view, kColumns> columns;
+  std::string_view rest = trimmed(text);
+  size_t count = 0;
+  for (; !rest.empty() && count < kColumns; ++count) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    columns[count] = rest.substr(0, end);
+    rest = trimmed(rest.substr(end));
+  }
+  if (count < kColumns || !rest.empty() || to_int(columns[0]) <= 0 || to_int(columns[1]) <= 0) return false;
+  const int64_t wrong = std::max(to_int(columns[kWrong]), to_int(columns[kWrongInPlace]));
+  if (wrong <= 0) return false;
+  list_[0] = std::to_string(wrong) + " wrong values in " + std::string(columns[0]) + " bytes, " +
+             std::string(columns[kType]) + ' ' + std::string(columns[kOperation]);
+  line.text = list_[0];
+  line.says = ProgramLine::Says::kKind;
+  line.kind = LineKind::kWrongResults;
   return true;
 }
 

@@ -34,7 +34,9 @@ class ProgramParser {
  public:
   void begin_file() { *this = ProgramParser(); }
   // Whether the next line counts whatever words it has.
-  bool follows() const { return !last_errors_.empty() || !tracebacks_.empty() || in_absent_; }
+  bool follows() const {
+    return !last_errors_.empty() || !tracebacks_.empty() || in_absent_ || lines_ < test_rows_end_;
+  }
   // `number`: of the line in its file.
   ProgramLine line(std::string_view text, uint64_t number);
   // At the end of a file, the last frame of a traceback that ends before the words of its exception; empty:
@@ -42,6 +44,9 @@ class ProgramParser {
   std::string_view cut_off(std::string& mark, uint64_t& number) const;
   // The last frame of a stack whose beginning is not in the file; empty: none.
   std::string_view lone_frame(uint64_t& number) const;
+  // The first exception that stands without a traceback, and does not follow from another rank's end; empty:
+  // none. `mark`, `number`: as above.
+  std::string_view lone_exception(std::string& mark, uint64_t& number) const;
 
  private:
   static constexpr size_t kFrameMost = 240;
@@ -59,8 +64,10 @@ class ProgramParser {
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
   void frame(std::string_view text, const std::string& mark);
+  void exception_alone(std::string_view text);
   bool absent_rank(std::string_view text, ProgramLine& line);
   bool culprits(std::string_view text, ProgramLine& line);
+  bool test_row(std::string_view text, ProgramLine& line);
 
   uint64_t lines_ = 0;
   std::vector<LastError> last_errors_;
@@ -71,8 +78,11 @@ class ProgramParser {
   uint64_t frame_line_ = 0;                     // and the last line of it
   std::string lone_frame_;                      // the last one outside a traceback
   uint64_t lone_frame_number_ = 0;              // and its line in the file
+  std::string lone_exception_, lone_mark_;      // the first one outside a traceback, and its launcher's mark
+  uint64_t lone_exception_number_ = 0;          // and its line in the file
   bool is_end_cut_ = false;                     // the line behind it may be half of an exception's name
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
+  uint64_t test_rows_end_ = 0;                  // rows of nccl-tests may stand above this line
   std::string absent_mark_;                     // and the launcher's mark before its heading
   std::string world_size_;                      // that the analyser of Flight Recorder dumps printed last
   std::array<std::string, 2> list_;             // what `culprits` puts together

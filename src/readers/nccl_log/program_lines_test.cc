@@ -202,6 +202,23 @@ TEST(ProgramLines, WithoutATracebackAnErrorIsAWordOnly) {
       parse("ValueError: a word in a log\nNCCL version 2.21.5\n").of(LineKind::kProgramRaised).empty());
 }
 
+// Where nothing else is understood, it tells what happened.
+TEST(ProgramLines, AnExceptionAloneIsTheFirstThatIsNoConsequence) {
+  const LogModel model = parse(
+      "a line\n"
+      "[rank3]: torch.distributed.DistBackendError: a peer was lost\n"
+      "[rank3]: ValueError: expected 8 experts\n"
+      "KeyError: 'x'\n");
+  const Fact* fact = only(model, LineKind::kProgramRaised);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->value(0), "ValueError: expected 8 experts");
+  EXPECT_EQ(fact->first.line, 3u);
+  EXPECT_EQ(model.processes[fact->process].rank, 3);
+  for (const char* line :
+       {"except ValueError: return", "Error: x", "ValueError:", "an error: x", "valueError: x"})
+    EXPECT_TRUE(parse(line + std::string("\n")).of(LineKind::kProgramRaised).empty()) << line;
+}
+
 TEST(WeakHeads, TroubleOfLinesThatNameNoProcessCounts) {
   for (const char* line :
        {"[0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "

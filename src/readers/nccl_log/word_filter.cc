@@ -50,8 +50,12 @@ class WordFilter {
   // value, non-zero status, Peer GPU, DeepEP, UCX  ERROR, heartbeats, incarnation, jax_worker, JAX,
   // Coordination service, failed to start, an issue, watchdog_timeout, Illegal, Aborted, backtrace, SIG...
   // received, killed by, process pool, scheduler, Node failure, child process, nvidia-nccl-cu, NVIDIA driver,
-  // Cuda failure, Assertion; frames of stacks: File "x", frame #3; and words of an error that nobody knows:
-  // ERROR, failed, FATAL, fatal
+  // Cuda failure, Assertion; frames of stacks: File "x", frame #3; words of an error that nobody knows:
+  // ERROR, failed, FATAL, fatal; compute-sanitizer's === Invalid, Uninitialized, Program and Race; preamble,
+  // front-end, detokenizer, placement, fulfill, UNEXPECTED, NODE_OUT_OF_MEMORY, Segmentation,
+  // free(): and malloc():, smashing, exiting, select, nvidia-container, CrashLoop, ErrImagePull,
+  // ImagePullBackOff, vendor.com/gpu, MPI_ERR, read-write, ancdata, CPUAllocator, bad_alloc,
+  // nccl-tests' #wrong
   static constexpr std::string_view kWindows[] = {
       "NCCL", "llec",  "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st", "nks:", "rror", "t CU",
       "t HI", "AILE",  "ceba", "of m", "ng f", "dBar", "out ", "d by", "n co", "died", "lled", "cclI", "om_k",
@@ -63,7 +67,9 @@ class WordFilter {
       "carn", "ax_w",  "JAX ", "inat", "an i", "dog_", "gal ", "bort", "cktr", " SIG", "ss p", "sche", "e fa",
       "hild", "-ncc",  "IDIA", "ilur", "sser", "CUDA", "aptu", "IPv4", "gine", "eati", "hann", "MINA", "GNAL",
       "egfa", "otec",  "opco", "gfxh", "ncor", "vLLM", "nabl", "lots", "_INI", "ssh:", "erif", "unch", "Errn",
-      "y in", "le \"", "me #", "RROR", "aile", "FATA", "fata"};
+      "y in", "le \"", "me #", "RROR", "aile", "FATA", "fata", "= In", "= Un", "= Pr", "= Ra", "eamb", "t-en",
+      "deto", "acem",  "ulfi", "EXPE", "OF_M", "egme", "(): ", "mash", "xiti", "elec", "ia-c", "shLo", "gePu",
+      "llBa", "m/gp",  "MPI_", "-wri", "ancd", "CPUA", "d_al", "#wro"};
   static size_t pair_at(std::string_view text, size_t end) {
     return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
            static_cast<unsigned char>(text[end]);
