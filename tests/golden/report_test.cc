@@ -65,9 +65,10 @@ std::string digest(const Json& data) {
   text +=
       "compared " + data["lateness"]["compared"].dump() + " by " + data["lateness"]["times"].dump() + "\n";
   for (const Json& row : data["lateness"]["rows"]) {
-    const Json& total = row["total"];
-    text += row["label"].get<std::string>() + ": ops " + total["ops"].dump() + " waiting " +
-            ms(total["waiting_ns"]) + " blamed " + ms(total["blamed_ns"]) + "\n";
+    const Json& totals = data["lateness"]["totals"];
+    const auto who = row["who"].get<size_t>();
+    text += row["label"].get<std::string>() + ": ops " + totals["ops"][who].dump() + " waiting " +
+            ms(totals["waiting_ns"][who]) + " blamed " + ms(totals["blamed_ns"][who]) + "\n";
   }
   const Json& steps = data["steps"]["list"];
   text += "steps of " + ms(steps["length_ns"][0]) + ": lost " + list_ms(steps["lost_ns"]) + ", worst " +
