@@ -31,7 +31,7 @@ endif()
 install(FILES LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md THIRD-PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN CMakeLists.txt EXCLUDE PATTERN *_test.cc EXCLUDE PATTERN recordings EXCLUDE)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE PATTERN *_test.cc EXCLUDE PATTERN recordings EXCLUDE)
 install(CODE "set(pages [[${CMAKE_INSTALL_DOCDIR}]])")
 install(SCRIPT cmake/installed_pages.cmake)
 install(FILES examples/prometheus/lockstep-alerts.yml examples/prometheus/lockstep-dashboard.json

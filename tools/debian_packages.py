@@ -68,7 +68,8 @@ def fill(tree, roots, version, when):
 def set_modes(root, when):
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.parent == root / "usr" / "bin" else 0o644)
+            is_run = path.parent == root / "usr" / "bin" or ("examples" in path.parts and os.access(path, os.X_OK))
+            path.chmod(0o755 if path.is_dir() or is_run else 0o644)
         os.utime(path, (when, when), follow_symlinks=False)
 
 

@@ -163,11 +163,14 @@ def round_of(options, folder):
     results = []
     for case, (variables, expected) in CASES.items():
         competitor = start_copy() if case == "a competing copy" else None
-        results.append(judge(case, run_job(options, folder, case, variables), expected))
-        if competitor is not None:
-            results.append(judge("links --force beside a copy", answer([options.lockstep, "links", "--force", "--json"]), "slow-link.in-use"))
-            competitor.terminate()
-            competitor.wait()
+        try:
+            results.append(judge(case, run_job(options, folder, case, variables), expected))
+            if competitor is not None:
+                results.append(judge("links --force beside a copy", answer([options.lockstep, "links", "--force", "--json"]), "slow-link.in-use"))
+        finally:
+            if competitor is not None:
+                competitor.terminate()
+                competitor.wait()
     for result in results:
         print(f"{'right' if result['right'] else 'WRONG'}  {result['case']}: {result['verdict']}", flush=True)
     return results

@@ -202,6 +202,7 @@ struct PageableCopies {
   uint64_t copies = 0, bytes = 0;  // bytes 0: unknown
   int64_t busy_ns = 0;             // in which at least one ran
   int64_t alone_ns = 0;            // of that, while no kernel ran
+  int64_t usual_ns = 0;            // alone_ns if all eighths of the time were as their median
   int64_t length_ns = 0;
 };
 

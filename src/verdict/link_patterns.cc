@@ -14,6 +14,7 @@
 #include "base/text/wording.h"
 #include "links/judge/siblings.h"
 #include "model/names/operation_size.h"
+#include "model/recording_modes.h"
 #include "verdict/device_evidence.h"
 #include "verdict/link_evidence.h"
 #include "verdict/transfers.h"
@@ -249,7 +250,9 @@ constexpr size_t kMostGpusNamed = 4;
 // not be in the record.
 std::optional<double> most_moved(const model::Job& job, uint32_t process) {
   const model::JobProcess& of = job.processes[process];
-  if (of.lost > 0 || of.members.empty()) return std::nullopt;
+  // Of a window, or while capture was off, counters saw what the record has not.
+  if (of.lost > 0 || of.members.empty() || of.row.window != 0 || model::was_off(job.text(of.row.modes)))
+    return std::nullopt;
   for (size_t i = 0; i < of.ops.size(); ++i) {
     // A graph that was captured may run without a word.
     if ((of.ops.flags[i] & model::kFlagGraphCaptured) != 0 && !of.ops.is_replay(i)) return std::nullopt;
@@ -275,9 +278,11 @@ struct OthersOnGpu {
   std::string gpu;
   double moved = 0, explained = 0;
   std::set<int32_t> ranks;
+  std::string host;
   std::string text() const {
-    return "the NVLinks of " + wording::name(gpu) + " moved " + bytes_text(moved) +
-           ", of which the operations of this run explain " + bytes_text(explained) + " at most";
+    return "the NVLinks of " + wording::name(gpu) + " of " + wording::name(host) + " moved " +
+           bytes_text(moved) + ", of which the operations of this run explain " + bytes_text(explained) +
+           " at most";
   }
 };
 
@@ -292,6 +297,7 @@ std::vector<OthersOnGpu> others_on(const HostSamples& host, const std::vector<Ev
     if (!most) unsure.insert(gpu);
     OthersOnGpu& others = by_gpu[gpu];
     others.gpu = gpu;
+    others.host = host.host;
     others.moved = static_cast<double>(moved->second);
     others.explained += most.value_or(0);
     others.ranks.insert(process.job->processes[process.index].row.rank);
@@ -306,7 +312,8 @@ std::vector<OthersOnGpu> others_on(const HostSamples& host, const std::vector<Ev
 bool is_about_slow_gpus(const Finding& finding) {
   using enum analysis::FindingClass;
   const analysis::FindingClass of = class_of(finding.id);
-  return finding.severity > Severity::kNote && (of == kGpuLate || of == kSlowLink || of == kImbalance);
+  return finding.severity > Severity::kNote && finding.id != FindingId::kSlowLinkPageable &&
+         (of == kGpuLate || of == kSlowLink || of == kImbalance);
 }
 
 }  // namespace
@@ -332,6 +339,9 @@ void add_others_traffic(const HostsOfRun& hosts, const std::vector<Evidence>& ev
   constexpr std::string_view kAdvice =
       "See who else uses these GPUs (`nvidia-smi`). Copies between GPUs that the program makes without NCCL "
       "count as well.";
+  // Notes are added behind them.
+  std::vector<Finding> notes;
+  std::map<const Finding*, size_t> cited;
   for (const HostSamples* const host : hosts) {
     const std::vector<OthersOnGpu> others = others_on(*host, evidence);
     if (others.empty()) continue;
@@ -340,8 +350,9 @@ void add_others_traffic(const HostsOfRun& hosts, const std::vector<Evidence>& ev
       for (const OthersOnGpu& of : others) {
         const bool is_named = std::any_of(finding.ranks.begin(), finding.ranks.end(),
                                           [&of](int32_t rank) { return of.ranks.contains(rank); });
-        if (!is_named && !finding.ranks.empty()) continue;
-        finding.evidence.push_back(std::string(kLinkCounters) + ": likely: " + of.text());
+        if (!is_named && !(finding.ranks.empty() && is_on(finding, host->host))) continue;
+        if (++cited[&finding] > kMostGpusNamed) continue;
+        finding.evidence.push_back(std::string(kLinkCounters) + ": possible: " + of.text());
         add_source(kLinkCounters, finding);
         add_advice(std::string(kAdvice), finding);
       }
@@ -351,15 +362,15 @@ void add_others_traffic(const HostsOfRun& hosts, const std::vector<Evidence>& ev
     });
     Finding finding(FindingId::kSlowLinkNvlinkOthers);
     finding.hosts = {host->host};
-    finding.statement =
-        "NVLinks of " + wording::name(host->host) + " carry more than this run: " + most->text();
+    finding.statement = "more than the recorded operations went over NVLinks: " + most->text();
     for (const OthersOnGpu& of : others)
       if (finding.evidence.size() < kMostGpusNamed)
         finding.evidence.push_back(std::string(kLinkCounters) + ": " + of.text());
     finding.advice = kAdvice;
     finding.sources = {std::string(kLinkCounters), evidence.front().source};
-    findings.push_back(std::move(finding));
+    notes.push_back(std::move(finding));
   }
+  for (Finding& note : notes) findings.push_back(std::move(note));
 }
 
 }  // namespace lockstep::verdict

@@ -12,7 +12,9 @@ namespace lockstep::verdict {
 inline bool is_about_transfers(const analysis::Finding& finding) {
   using enum analysis::FindingClass;
   const analysis::FindingClass of = class_of(finding.id);
+  // Copies of the program's own memory wait for no link.
   return finding.severity > analysis::Severity::kNote &&
+         finding.id != analysis::FindingId::kSlowLinkPageable &&
          (of == kSlowLink || of == kSlowNic || of == kStuckInNetwork || of == kTransportError);
 }
 

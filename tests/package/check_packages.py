@@ -112,7 +112,7 @@ def source(build, out, scratch):
 
 
 def main():
-    way, build, out = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    way, build, out = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
     if build == emulated_use.BUILD:
         emulated_use.check_ready()
     scratch = out.with_name(f"{out.name}-use-{way}")

@@ -48,6 +48,7 @@ def check_pages(folder):
     dead = [f"{page.relative_to(folder)} links to {link}" for page in pages for link in re.findall(r"\]\(([^)#\s]+)", prose[page])
             if not re.match(r"[a-z]+:", link) and not (page.parent / link).exists()]
     dead += [f"no {name}" for name in READY if not (folder / "examples" / name).exists()]
+    dead += [f"{name} cannot be run" for name in READY if name.endswith(".sh") and not os.access(folder / "examples" / name, os.X_OK)]
     if len(pages) < 30 or dead:
         sys.exit(f"{folder}: {len(pages)} pages; {dead}")
 

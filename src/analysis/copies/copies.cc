@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do copies of host memory that is not pinned hold up the GPUs? The driver copies such memory twice, piece by
-// piece, and the caller waits; what they take while no kernel runs is what the program feels.
+// piece, and the caller waits; what they usually take while no kernel runs is what the program feels.
 #include <algorithm>
 
 #include "analysis/analysis.h"
@@ -13,7 +13,7 @@ constexpr double kWorthAWarning = 0.05;
 constexpr size_t kMostLines = 4;
 
 double share(const model::PageableCopies& of) {
-  return of.length_ns > 0 ? static_cast<double>(of.alone_ns) / static_cast<double>(of.length_ns) : 0;
+  return of.length_ns > 0 ? static_cast<double>(of.usual_ns) / static_cast<double>(of.length_ns) : 0;
 }
 
 std::string line_of(const model::Job& job, uint32_t process) {
@@ -36,7 +36,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   });
   const model::PageableCopies& most = job.processes[held_up.front()].pageable;
   Finding finding(FindingId::kSlowLinkPageable);
-  finding.weight = static_cast<double>(most.alone_ns);
+  finding.weight = static_cast<double>(most.usual_ns);
   for (const uint32_t process : held_up)
     if (job.processes[process].row.rank >= 0) finding.ranks.push_back(job.processes[process].row.rank);
   std::sort(finding.ranks.begin(), finding.ranks.end());
@@ -49,7 +49,9 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
     finding.evidence.push_back(line_of(job, held_up[i]));
   if (held_up.size() > kMostLines)
     finding.evidence.push_back("and " + wording::count(held_up.size() - kMostLines, "process") + " more");
-  finding.evidence.push_back("counted from a process' first kernel of communication to its last");
+  finding.evidence.push_back(
+      "counted from a process' first kernel of communication to its last; the share is the median of eight "
+      "parts of that time, so that what is loaded or saved once does not count");
   finding.advice =
       "Pin that memory (PyTorch: pin_memory=True of the DataLoader, and .to(device, non_blocking=True)), so that copies run at the speed of the link and beside kernels; `lockstep links` measures that speed.";
   findings.push_back(std::move(finding));

@@ -19,11 +19,12 @@ std::vector<Finding> findings(const std::vector<model::PageableCopies>& by_rank)
   return out;
 }
 
-model::PageableCopies copies(int64_t alone_ms) {
+model::PageableCopies copies(int64_t usual_ms) {
   return {.copies = 80,
           .bytes = 10'000'000'000,
           .busy_ns = 1'000'000'000,
-          .alone_ns = alone_ms * 1'000'000,
+          .alone_ns = 900'000'000,
+          .usual_ns = usual_ms * 1'000'000,
           .length_ns = 2'000'000'000};
 }
 

@@ -2,8 +2,7 @@
 // How the library comes into a process: AMD's runtime loads what HSA_TOOLS_LIB names and calls OnLoad when it
 // has found its devices, before anything can be launched. Its OnUnload comes with the last hsa_shut_down,
 // which HIP never calls: an exit handler drains, too.
-//   LOCKSTEP_HSA   off, or words between commas: copies, noargs, devargs, patched, print
-//                  (format/hsa_setting.h)
+//   LOCKSTEP_HSA   off, or words between commas (format/hsa_setting.h)
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,6 +26,7 @@ uint32_t g_numbers = 0;
 uint64_t g_signals = 0, g_most_signals = 0;
 uint64_t g_gone[format::kMostHsaCounters];  // counts of queues that are
 Counters g_process;
+std::atomic<bool> g_is_way_noted, g_is_memory_noted;  // said once, however many queues there are
 
 void* map(size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -133,7 +134,7 @@ void free_queue(uint32_t slot) {
 }
 
 void define(const Queue* queue, uint32_t agent, uint32_t number, format::QueueState state, Status status,
-            format::QueuePath path = format::QueuePath::kCreate) {
+            format::QueuePath path) {
   format::GpuQueueDef def{};
   def.queue_id = queue->id;
   def.packets = queue->size;
@@ -142,25 +143,6 @@ void define(const Queue* queue, uint32_t agent, uint32_t number, format::QueueSt
   def.state = state;
   def.status = status;
   Session::get().add_definition(format::Def::kGpuQueue, number, &def.head, sizeof def);
-}
-
-// The queue that another tool's function made: seen, if that is an intercept queue.
-bool observe(Queue* queue, uint32_t agent) {
-  TracedQueue* observed = make_queue(queue, queue->size, agent, true);
-  if (observed == nullptr) return false;
-  if (g_runtime.intercept_register(queue, on_packets, observed) == kSuccess) {
-    define(queue, agent, observed->number, format::QueueState::kObserved, kSuccess);
-    count(kCount_queues);
-    Session::get().add_note(
-        format::kNoteHsa,
-        "observe: another tool's signals are in the packets of the queues, and there can be but "
-        "one: kernels are recorded without GPU times. Beside rocprofiler's SDK use LOCKSTEP_HSA=sdk");
-    return true;
-  }
-  free_queue(slot_of(observed));
-  // Nothing has named it yet, so the next queue takes the number.
-  --g_numbers;
-  return false;
 }
 
 // What the program asks of a queue, and by what: `descriptor`, or nullptr where it called hsa_queue_create.
@@ -177,6 +159,25 @@ struct Asked {
     return descriptor != nullptr ? format::QueuePath::kDescribed : format::QueuePath::kCreate;
   }
 };
+
+// The queue that another tool's function made: seen, if that is an intercept queue.
+bool observe(Queue* queue, const Asked& asked) {
+  TracedQueue* observed = make_queue(queue, queue->size, asked.number, true);
+  if (observed == nullptr) return false;
+  if (g_runtime.intercept_register(queue, on_packets, observed) == kSuccess) {
+    define(queue, asked.number, observed->number, format::QueueState::kObserved, kSuccess, asked.path());
+    count(kCount_queues);
+    Session::get().add_note(
+        format::kNoteHsa,
+        "observe: another tool's signals are in the packets of the queues, and there can be but "
+        "one: kernels are recorded without GPU times. Beside rocprofiler's SDK use LOCKSTEP_HSA=sdk");
+    return true;
+  }
+  free_queue(slot_of(observed));
+  // Nothing has named it yet, so the next queue takes the number.
+  --g_numbers;
+  return false;
+}
 
 // As it would be without us.
 Status make_as_asked(const Asked& asked, Queue** queue) {
@@ -213,7 +214,14 @@ Status make_plain(const Asked& asked, Queue** queue, Status why) {
 Status make_seen(const Asked& asked, Queue** queue) {
   if (g_runtime.is_behind_another) {
     const Status made = make_as_asked(asked, queue);
-    if (made != kSuccess || observe(*queue, asked.number)) return made;
+    if (made != kSuccess || observe(*queue, asked)) return made;
+    if (asked.descriptor !=
+        nullptr) {  // the other tool may follow a plain queue of its own by its write index
+      count(kCount_plain_queues);
+      define(*queue, asked.number, ++g_numbers, format::QueueState::kPlain, kErrorOutOfResources,
+             asked.path());
+      return made;
+    }
     // The other tool made a plain queue: an intercept queue of ours takes its place.
     g_runtime.queue_destroy(*queue);  // a plain one
   }
@@ -282,7 +290,7 @@ Status make_described(Agent agent, uint32_t number, QueueDescriptor& wanted) {
   if (made != kSuccess || wanted.engine != 0) return made;
   count(kCount_other_queues);
   define(wanted.queue, number, ++g_numbers, format::QueueState::kPlain, kSuccess, asked.path());
-  if (wanted.flags != 0)
+  if (wanted.flags != 0 && !g_is_memory_noted.exchange(true))
     Session::get().add_note(format::kNoteHsa,
                             "queues lie in GPU memory and cannot be intercepted there: HIP makes them in the "
                             "host's with DEBUG_CLR_AQL_DEV_QUEUE=0");
@@ -314,8 +322,9 @@ Status on_create_queues(Agent agent, QueueDescriptor* descriptors, uint32_t numb
   if (!is_known || number == kMostAgents || !Session::get().running()) {
     const Status made = g_runtime.create_queues(agent, descriptors, number_of);
     if (made != kSuccess || !Session::get().running()) return made;
-    count(kCount_other_queues);
-    if (number != kMostAgents)
+    for (uint32_t i = 0; i < number_of; ++i)
+      count(number == kMostAgents ? kCount_plain_queues : kCount_other_queues);
+    if (number != kMostAgents && !g_is_way_noted.exchange(true))
       Session::get().add_note(format::kNoteHsa, "queues are made in a way that this version does not know");
     return made;
   }

@@ -96,20 +96,24 @@ TEST_F(RocrTest, SignalledOnesAreStampedByTheDeviceAndNoSignalLeaks) {
 
 // Its release is in the name of the runtime's file. The program must run as it does without us.
 TEST_F(RocrTest, Rocm72IsLeftAloneUnlessItIsSaidToBePatched) {
-  const std::string folder = run_.path() + "/rocm", real = folder + "/libhsa-runtime64.so.1.18.70201";
-  std::filesystem::create_directory(folder);
   const std::string name = "libhsa-runtime64.so.1";
   const std::string theirs = is_unpacked(name) ? std::string(kRocm) + "/" + name : kSystem + ("/" + name);
-  std::filesystem::copy_file(theirs, real);
-  std::filesystem::create_symlink(real, folder + "/" + name);
-  for (const char* setting : {"", "patched"}) {
+  const struct {
+    const char *release, *setting;
+    bool is_left_alone;
+  } cases[] = {{"70201", "", true}, {"70201", "patched", false}, {"70102", "", false}, {"70300", "", false}};
+  for (const auto& [release, setting, is_left_alone] : cases) {
     RunDirectory run;
+    const std::string folder = run_.path() + "/rocm" + release + setting;
+    const std::string real = folder + "/" + name + ".18." + release;
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy_file(theirs, real);
+    std::filesystem::create_symlink(real, folder + "/" + name);
     RocrTest::run({"lockstep-rocr-job", "--dispatches", "100"},
                   {{"LOCKSTEP_DIR", run.path()}, {"LOCKSTEP_HSA", setting}, {"LD_LIBRARY_PATH", folder}});
     const HsaFile f(run.files().at(0));
-    const bool is_patched = *setting != 0;
-    EXPECT_EQ(f.finished().size(), is_patched ? 100u : 0u);
-    EXPECT_EQ(f.note(format::kNoteHsa).find("ROCm 7.2 can crash") != std::string::npos, !is_patched)
+    EXPECT_EQ(f.finished().size(), is_left_alone ? 0u : 100u) << release << setting;
+    EXPECT_EQ(f.note(format::kNoteHsa).find("ROCm 7.2 can crash") != std::string::npos, is_left_alone)
         << f.note(format::kNoteHsa);
   }
 }

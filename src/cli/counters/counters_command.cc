@@ -48,7 +48,9 @@ int run_counters(const Arguments& arguments) {
   const std::string watch_path = run::link_watch_path(run, self);
   std::optional<lockstep::links::HostLock> watch;
   // Before the sampler begins: its first look already finds it held.
-  if (arguments.has("watch")) watch.emplace(watch_path).take();
+  if (arguments.has("watch") &&
+      watch.emplace(watch_path).take() == lockstep::links::HostLock::Taken::kImpossible)
+    warn("cannot lock " + watch_path + ": counters are sampled no more often than usual");
   lockstep::links::Sampler sampler({root, log, run::link_lock_path(run, self), watch_path},
                                    {self.host, self.boot_id, self.pid});
   warn("counters of this host's links and GPUs go into " + run);

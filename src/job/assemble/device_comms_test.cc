@@ -308,6 +308,9 @@ TEST(DeviceComms, OperationsOfSeveralGraphsAreKnownByChannelsOfTheirOwn) {
   AmdJob other = job_of(8);
   other.trace.kernels.blocks[4] = 4;  // of the first graph's first
   EXPECT_EQ(other.joined(), 2u) << "the order is not the capture's";
+  AmdJob cut = job_of(8);
+  cut.kernel(kKey, 10, 0, 2);
+  EXPECT_EQ(cut.joined(), 2u) << "the last replay is cut";
 }
 
 TEST(DeviceComms, ReplaysThatCannotBeToldApartAreCounted) {

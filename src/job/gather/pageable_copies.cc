@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counted from the first kernel that communicates to the last, as a program that loads its weights before, or
-// saves them behind, does not wait for it in its steps.
+// Counted from the first kernel that communicates to the last: what a program loads before, or saves behind,
+// its steps do not wait for. Many communicate before they load, or save between steps: that is in few parts
+// of the time, so their median says what is usual.
 #include "job/gather/pageable_copies.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <vector>
 
 #include "model/intervals.h"
 
@@ -16,7 +17,8 @@ using model::Interval;
 using model::Intervals;
 using model::KernelKind;
 
-constexpr size_t kMostGpus = 64;  // of one process
+constexpr size_t kMostGpus = 64;  // of one process: a forged file cannot make the map grow
+constexpr int64_t kParts = 8;
 
 struct OfDevice {
   Intervals pageable, working;
@@ -46,7 +48,6 @@ void add_pageable_copies(const model::Trace& trace, const model::StringPool& str
     const int64_t begin = std::max(kernels.start_ns[i], between.begin);
     const int64_t end = std::min(kernels.end_ns[i], between.end);
     if (begin >= end) continue;
-    // A forged file cannot make lists grow.
     if (!devices.contains(kernels.gpu[i]) && devices.size() == kMostGpus) continue;
     OfDevice& of = devices[kernels.gpu[i]];
     if (static_cast<KernelKind>(kernels.kind[i]) != KernelKind::kCopy) {
@@ -57,13 +58,22 @@ void add_pageable_copies(const model::Trace& trace, const model::StringPool& str
       sum.bytes += kernels.bytes[i];
     }
   }
+  std::vector<int64_t> borders;
+  for (int64_t i = 0; i <= kParts; ++i)
+    borders.push_back(between.begin + (between.end - between.begin) / kParts * i);
+  borders.back() = between.end;
   for (auto& [gpu, of] : devices) {
-    const std::array<int64_t, 2> borders{between.begin, between.end};
     const Intervals pageable = model::union_of(std::move(of.pageable));
     const Intervals working = model::union_of(std::move(of.working));
-    const int64_t busy = model::covered_between(pageable, borders)[0];
-    sum.busy_ns += busy;
-    sum.alone_ns += busy - model::covered_between(model::common_to(pageable, working), borders)[0];
+    std::vector<int64_t> alone = model::covered_between(pageable, borders);
+    for (const int64_t busy : alone) sum.busy_ns += busy;
+    const std::vector<int64_t> beside = model::covered_between(model::common_to(pageable, working), borders);
+    for (size_t i = 0; i < alone.size(); ++i) alone[i] -= beside[i];
+    for (const int64_t part : alone) sum.alone_ns += part;
+    // The lower one of the two in the middle.
+    const auto middle = alone.begin() + (kParts - 1) / 2;
+    std::nth_element(alone.begin(), middle, alone.end());
+    sum.usual_ns += kParts * *middle;
     sum.length_ns += between.end - between.begin;
   }
 }

@@ -44,6 +44,21 @@ TEST(PageableCopies, CountAloneBetweenTheFirstAndTheLastCommunication) {
   EXPECT_EQ(sum.length_ns, 1000);
 }
 
+TEST(PageableCopies, WhatIsLoadedOrSavedOnceIsNotUsual) {
+  Recorded made;
+  for (int64_t step = 0; step <= 8; ++step)
+    made.work(KernelKind::kCommunication, "ncclKernel", 1000 * step, 1000 * step + 10);
+  made.work(KernelKind::kCopy, kPageable, 20, 2500);    // weights, behind the first communication
+  made.work(KernelKind::kCopy, kPageable, 5100, 5900);  // a checkpoint
+  model::PageableCopies sum = made.run();
+  EXPECT_EQ(sum.alone_ns, 2480 - 2 * 10 + 800);
+  EXPECT_EQ(sum.usual_ns, 0);
+  for (int64_t step = 0; step < 8; ++step)
+    made.work(KernelKind::kCopy, kPageable, 1000 * step + 200, 1000 * step + 300);
+  sum = made.run();
+  EXPECT_EQ(sum.usual_ns, 8 * 100);
+}
+
 TEST(PageableCopies, EachDeviceCountsForItself) {
   Recorded made;
   for (const int32_t gpu : {3, 5}) {

@@ -275,6 +275,17 @@ TEST(LinksJudge, LinksThatOthersUseAreNotToBlame) {
   expect_only(record, "slow-link.in-use", "while GPU 2 is busy (40 %)");
 }
 
+TEST(LinksJudge, AGpuThatIsSlowWithAllIsToBlameThoughOneOfThemIsInUse) {
+  LinksRecord record = healthy_record();
+  for (int other = 0; other < 8; ++other) {
+    if (other == 6) continue;
+    slow(cell(record, CellKind::kWrite, 6, other), 0.6);
+    slow(cell(record, CellKind::kWrite, other, 6), 0.6);
+  }
+  record.before.gpus.gpus[7].processes = {77};
+  expect_only(record, "slow-link.sibling", "GPU 6 (");
+}
+
 TEST(LinksJudge, NvlinksThatMovedMoreThanOurCopiesWereUsedByOthers) {
   LinksRecord record = healthy_record();
   slow(cell(record, CellKind::kWrite, 2, 5), 0.5);

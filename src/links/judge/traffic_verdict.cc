@@ -140,10 +140,13 @@ class Verdict {
   // A slow cell is no fault of links that somebody else uses meanwhile.
   void blame_others(const std::vector<const Slow*>& slow, Finding& finding) const {
     std::set<std::string> ends;
-    for (const Slow* const entry : slow)
-      for (const std::string& end : {traffic_.cells[entry->cell].from, traffic_.cells[entry->cell].to})
+    for (const Slow* const entry : slow) {
+      const Cell& cell = traffic_.cells[entry->cell];
+      // One that is slow while nobody else uses its ends says something of the links.
+      if (!others_.contains(cell.from) && !others_.contains(cell.to)) return;
+      for (const std::string& end : {cell.from, cell.to})
         if (others_.contains(end)) ends.insert(end);
-    if (ends.empty()) return;
+    }
     finding.id = FindingId::kSlowLinkInUse;
     finding.statement += ", while " + place_words(machine_, *ends.begin()) + " " + others_.at(*ends.begin());
     for (const std::string& end : ends)
@@ -213,8 +216,9 @@ class Verdict {
         "Find the switches or bridges that these pairs have in common: `nvidia-smi topo -m`.");
     for (const std::string& pair : pairs)
       if (finding.evidence.size() < 12) finding.evidence.push_back(pair);
-    for (const auto& [round, slow] : by_round)
-      if (finding.id != FindingId::kSlowLinkInUse) blame_others(slow, finding);
+    std::vector<const Slow*> all;
+    for (const auto& [round, slow] : by_round) all.insert(all.end(), slow.begin(), slow.end());
+    blame_others(all, finding);
   }
 
   double alone(const Cell& cell) const {

@@ -132,6 +132,8 @@ class LspciParser {
 
   Result<void> line(std::string_view line) {
     if (const auto address = pci_address_of(line)) return open(*address, line.substr(line.find(' ') + 1));
+    // It may stand before a heading that is none here, of a domain of five digits.
+    if (trimmed(line, kBlanksOfLine).empty()) device_ = nullptr;
     if (device_ == nullptr) return {};
     if (take_bytes(line)) return {};
     line = trimmed(line, kBlanksOfLine);

@@ -99,6 +99,15 @@ TEST(Lspci, NamesTheLinkThatIsNarrowOrSlow) {
   EXPECT_TRUE(troubles_in(host_text("Speed 2.5GT/s (downgraded), Width x16")).empty());
 }
 
+TEST(Lspci, ADeviceOfALongDomainIsNotTheOneBefore) {
+  // In a listing the GPU is the last before it.
+  const std::string gpu_last = bridge_text("15:01.0", "18", "") + device_text("18:00.0", kGpuName, kWell);
+  EXPECT_TRUE(troubles_in(gpu_last).empty());
+  EXPECT_TRUE(troubles_in(gpu_last + device_text("10000:01:00.0", "Non-Volatile memory controller: A drive",
+                                                 "Speed 16GT/s, Width x4"))
+                  .empty());
+}
+
 TEST(Lspci, NamesBridgesThatRedirect) {
   const auto found = troubles_in(host_text(kWell, kWell, kRedirects));
   ASSERT_EQ(found.size(), 1u);

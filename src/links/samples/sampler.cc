@@ -88,7 +88,7 @@ struct Schedule {
   milliseconds every, slowly, slowly_later, nvlink_bytes, rarely;
 };
 constexpr Schedule kUsual{seconds(1), seconds(10), seconds(60), seconds(600), seconds(600)};
-constexpr Schedule kWatched{milliseconds(100), seconds(1), seconds(10), seconds(1), seconds(20)};
+constexpr Schedule kWatched{milliseconds(100), seconds(1), seconds(10), seconds(10), seconds(20)};
 
 class Due {
  public:
@@ -106,7 +106,10 @@ class Due {
     if (is_slow) {
       reading.always = true;
       slowly_ = now;
-      // No more often, as it asks the file system.
+    }
+    // No more often, as it asks the file system; no less, however large the log is.
+    if (is_due(looked_, std::min(schedule_->slowly, kUsual.slowly), now)) {
+      looked_ = now;
       schedule_ = HostLock::is_held(watch_) ? &kWatched : &kUsual;
     }
     if (is_due(rarely_, schedule_->rarely, now))
@@ -130,6 +133,7 @@ class Due {
   }
   const std::string watch_;
   const Schedule* schedule_ = &kUsual;
+  Moment looked_;                          // when the lock was asked last
   Moment slowly_, nvlink_bytes_, rarely_;  // when that was read last
 };
 

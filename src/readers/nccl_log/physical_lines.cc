@@ -24,7 +24,10 @@ constexpr uint64_t kSymptomLines = 200;  // within which people say what the mat
 // Words that whoever prints them uses of a failure; in prose and names of files they stand as well.
 bool reports_error(std::string_view text) {
   // A heading of a page, and a setting of PyTorch.
-  if (text.starts_with("##") || text.find("ERROR_HANDLING") != kNo) return false;
+  const size_t marks = std::min(text.find_first_not_of('#'), text.size());
+  const bool is_heading =
+      marks >= 2 && marks <= 6 && text.substr(marks).starts_with(' ') && !text.ends_with('#');
+  if (is_heading || text.find("ERROR_HANDLING") != kNo) return false;
   constexpr std::string_view kWords[] = {"Error",   "error:",  "ERROR",  " error ",  "Exception",
                                          "failed",  "Failed",  "FAILED", "imed out", "fatal",
                                          "Aborted", "refused", "FATAL"};

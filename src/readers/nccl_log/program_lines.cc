@@ -104,8 +104,7 @@ bool is_consequence(std::string_view name, std::string_view text) {
                      [&](std::string_view word) { return text.find(word) != kNo; });
 }
 
-// Where an exception's name or C++'s words for one begin, with words behind them; npos: nowhere. `except
-// ValueError: ...` is source text.
+// Where an exception's name or C++'s words for one begin, with words behind them; npos: nowhere.
 size_t place_of_exception(std::string_view text) {
   constexpr std::string_view kWhat = "what():  ";
   if (const size_t at = text.find(kWhat); at != kNo && at + kWhat.size() < text.size())
@@ -117,8 +116,10 @@ size_t place_of_exception(std::string_view text) {
     const std::string_view last = name.substr(name.rfind('.') + 1);
     const bool is_class = !last.empty() && last != "Error" && last[0] >= 'A' && last[0] <= 'Z';
     if (!is_class || exception_of(text.substr(begin)).empty()) continue;
-    const bool is_source = trimmed(text.substr(0, begin)).ends_with("except");
-    if (!is_source && !trimmed(text.substr(colon + 1)).empty()) return begin;
+    // Behind other words it is what a program tells of an exception that it took.
+    const std::string_view before = trimmed(text.substr(0, begin));
+    const bool is_raised = is_mark(before) && (before.find(' ') == kNo || before.starts_with('('));
+    if (is_raised && !trimmed(text.substr(colon + 1)).empty()) return begin;
   }
   return kNo;
 }

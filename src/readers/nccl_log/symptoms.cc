@@ -24,10 +24,7 @@ constexpr SymptomWord kSymptomWords[] = {
     {Symptom::kHang, "hanging"},
     {Symptom::kHang, "hung"},
     {Symptom::kHang, "stuck"},
-    {Symptom::kHang, "freeze"},
     {Symptom::kHang, "freezes"},
-    {Symptom::kHang, "freezing"},
-    {Symptom::kHang, "frozen"},
     {Symptom::kHang, "deadlock"},
     {Symptom::kHang, "deadlocks"},
     {Symptom::kHang, "stalls"},
@@ -65,7 +62,9 @@ constexpr SymptomWord kSymptomWords[] = {
     {Symptom::kWrongResults, "incorrect result"},
     {Symptom::kWrongResults, "incorrect results"},
     {Symptom::kWrongResults, "data corruption"},
-    {Symptom::kSlow, "slow"},
+    {Symptom::kSlow, "very slow"},
+    {Symptom::kSlow, "too slow"},
+    {Symptom::kSlow, "is slow"},
     {Symptom::kSlow, "slower"},
     {Symptom::kSlow, "slowdown"},
     {Symptom::kSlow, "low bandwidth"},
@@ -104,8 +103,8 @@ std::string_view take_last(std::string_view& text) {
 
 // A limit that somebody sets is none that ran out.
 bool is_setting(std::string_view word, std::string_view behind) {
-  constexpr std::string_view kOfSettings[] = {"not ",   "argument", "parameter", "setting", "value",
-                                              "option", "to ",      "of ",       "is ",     "for "};
+  constexpr std::string_view kOfSettings[] = {"not ", "argument", "parameter", "setting", "value", "option",
+                                              "to ",  "of ",      "is ",       "for ",    "set "};
   return word == "timeout" && std::any_of(std::begin(kOfSettings), std::end(kOfSettings),
                                           [&](std::string_view of) { return behind.starts_with(of); });
 }

@@ -45,11 +45,23 @@ std::string_view mark_of(std::string_view line) {
 
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+// A row or a heading of nccl-tests: all have one length, and none is the rest of another.
+bool is_table_line(std::string_view line) {
+  if (line.front() == '#') return true;
+  size_t words = 0;
+  for (; !line.empty(); ++words) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    if (words < 2 && !std::all_of(word.begin(), word.end(), is_digit)) return false;
+    line = trimmed(line.substr(word.size()));
+  }
+  return words == 13;
+}
+
 }  // namespace
 
 bool may_continue(std::string_view line) {
   line = trimmed(line);  // of a paste that somebody indented
-  if (line.empty()) return false;
+  if (line.empty() || is_table_line(line)) return false;
   Head head;
   if (line.front() == '[' || line.front() == '(' || has_level(line) || find_head(line, head) ||
       find_weak_head(line, head))

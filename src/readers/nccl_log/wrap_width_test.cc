@@ -82,6 +82,20 @@ TEST(WrapWidth, WholeLinesOfOneLengthAreNotBroken) {
   EXPECT_EQ(wrap_width("short\nlines\nalone\n"), 0u);
 }
 
+TEST(WrapWidth, RowsOfATableOfNcclTestsAreLines) {
+  std::string table =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   "
+      "busbw #wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+      "(GB/s)       \n";
+  for (const char* size :
+       {"1048576        262144", "2097152        524288", "4194304       1048576", "8388608       2097152",
+        "1677721       4194304", "3355443       8388608", "6710886      16777216", "1342177      33554432"})
+    table += "     " + std::string(size) +
+             "     float     sum      -1    11.05    0.79    0.79     17       11    0.79    0.79      0\n";
+  EXPECT_EQ(wrap_width(table), 0u);
+}
+
 TEST(WrapWidth, Utf16OfEitherOrder) {
   for (const bool big : {false, true}) {
     std::string text = big ? "\xFE\xFF" : "\xFF\xFE";
