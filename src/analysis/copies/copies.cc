@@ -42,7 +42,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   std::sort(finding.ranks.begin(), finding.ranks.end());
   const std::string who =
       finding.ranks.empty() ? job.process_name(held_up.front()) : wording::ranks(finding.ranks);
-  finding.statement = who + ": copies of host memory that is not pinned take " +
+  finding.statement = who + ": copies of host memory that is not pinned usually take " +
                       (held_up.size() > 1 ? "up to " : "") + wording::percent(share(most)) +
                       " of the time, while no kernel runs";
   for (size_t i = 0; i < held_up.size() && i < kMostLines; ++i)

@@ -33,9 +33,10 @@ TEST(Copies, NamesRanksWhosePageableMemoryTakesTime) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].id, FindingId::kSlowLinkPageable);
   EXPECT_EQ(found[0].ranks, (std::vector<int32_t>{0, 2}));
-  EXPECT_EQ(found[0].statement,
-            "ranks 0 and 2: copies of host memory that is not pinned take up to 45 % of the time, while no "
-            "kernel runs");
+  EXPECT_EQ(
+      found[0].statement,
+      "ranks 0 and 2: copies of host memory that is not pinned usually take up to 45 % of the time, while "
+      "no kernel runs");
   EXPECT_EQ(found[0].weight, 900e6);
   ASSERT_EQ(found[0].evidence.size(), 3u);
   EXPECT_NE(found[0].evidence[0].find(
