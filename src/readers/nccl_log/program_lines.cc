@@ -313,22 +313,30 @@ bool ProgramParser::absent_rank(std::string_view text, ProgramLine& line) {
   return true;
 }
 
-// "size count type redop root time algbw busbw #wrong time algbw busbw #wrong" of nccl-tests, in rows below
-// that heading: what is wrong is counted out of place and in place.
+std::optional<TestRow> test_row_of(std::string_view line) {
+  TestRow columns;
+  line = trimmed(line);
+  for (std::string_view& column : columns) {
+    column = line.substr(0, line.find(' '));
+    line = trimmed(line.substr(column.size()));
+  }
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  };
+  if (columns.back().empty() || !line.empty() || !is_number(columns[0]) || !is_number(columns[1]))
+    return std::nullopt;
+  return columns;
+}
+
+// Below their heading: what is wrong is counted out of place and in place.
 bool ProgramParser::test_row(std::string_view text, ProgramLine& line) {
   constexpr uint64_t kRows = 256;
-  constexpr size_t kColumns = 13, kType = 2, kOperation = 3, kWrong = 8, kWrongInPlace = 12;
+  constexpr size_t kType = 2, kOperation = 3, kWrong = 8, kWrongInPlace = 12;
   if (text.find("busbw #wrong") != kNo) test_rows_end_ = lines_ + kRows;
   if (lines_ >= test_rows_end_) return false;
-  std::array<std::string_view, kColumns> columns;
-  std::string_view rest = trimmed(text);
-  size_t count = 0;
-  for (; !rest.empty() && count < kColumns; ++count) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    columns[count] = rest.substr(0, end);
-    rest = trimmed(rest.substr(end));
-  }
-  if (count < kColumns || !rest.empty() || to_int(columns[0]) <= 0 || to_int(columns[1]) <= 0) return false;
+  const auto row = test_row_of(text);
+  if (!row || to_int((*row)[0]) <= 0 || to_int((*row)[1]) <= 0) return false;
+  const TestRow& columns = *row;
   const int64_t wrong = std::max(to_int(columns[kWrong]), to_int(columns[kWrongInPlace]));
   if (wrong <= 0) return false;
   list_[0] = std::to_string(wrong) + " wrong values in " + std::string(columns[0]) + " bytes, " +

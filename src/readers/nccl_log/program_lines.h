@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ struct ProgramLine {
   std::string_view
       last_warning;  // of kKind: NCCL's last one, which the line repeats and which may not be the cause
 };
+
+// "size count type redop root time algbw busbw #wrong time algbw busbw #wrong": a row of nccl-tests.
+using TestRow = std::array<std::string_view, 13>;
+std::optional<TestRow> test_row_of(std::string_view line);
 
 // One file after the other; bounded memory; any bytes. One thread.
 class ProgramParser {

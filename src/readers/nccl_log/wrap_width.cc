@@ -13,6 +13,7 @@
 #include "base/ascii.h"
 #include "base/lines/line_splitter.h"
 #include "readers/nccl_log/head.h"
+#include "readers/nccl_log/program_lines.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -46,16 +47,7 @@ std::string_view mark_of(std::string_view line) {
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // A row or a heading of nccl-tests: all have one length, and none is the rest of another.
-bool is_table_line(std::string_view line) {
-  if (line.front() == '#') return true;
-  size_t words = 0;
-  for (; !line.empty(); ++words) {
-    const std::string_view word = line.substr(0, line.find(' '));
-    if (words < 2 && !std::all_of(word.begin(), word.end(), is_digit)) return false;
-    line = trimmed(line.substr(word.size()));
-  }
-  return words == 13;
-}
+bool is_table_line(std::string_view line) { return line.front() == '#' || test_row_of(line).has_value(); }
 
 }  // namespace
 
